@@ -1,0 +1,211 @@
+// Learned hash edges: (parent external hash or root, local hash) → child external hash, with exact LRU, from the workers' stored events.
+// The rules are in README.md, "Learned edges"; the names of the steps below are its words.
+import { CONFLICT_CAP, EDGE_CAP, EVENT_BLOCKS, INPUT, REQUEST } from './layout';
+import {
+  cell, CONFLICTED, CONFLICTS, CONFLICT_DROPS, count, DROPS, EDGES, EDGE_EVICTIONS, FULL_EVENTS, LEARNED, OUTRANKED,
+  REPEATED, REPLACED, setCell, WALKED,
+} from './cells';
+import {
+  adoptFollower, ASSUMED, CONFLICT, emptySlots, externalOf, flagsOf, FOLLOWS, freeSlot, giveSlot, highOf,
+  insertBehind, KNOWN, linkOf, LIVE, localOf, loseFollower, moveBehind, parentOf, prevOf, ROOT, rootOf, SALTED, setDone, setFlags,
+  setJump, setKey, setLink, takeSlot, unchain,
+} from './slots';
+import {
+  BY_CHILD, BY_EDGE, emptyEdgeTables, entryAt, findChild, findEdge, hashEdge, hashKey, homeOf, insertEntry, removeChildEntry, removeEdgeEntry,
+} from './table';
+import { attachDigest, clearResidency, confirmHigh, detachDigest } from './residency';
+
+// A stored event as the host lays it out: INPUT holds the parent's external hash (8 bytes, little endian; unused for a root), then the
+// children, either 8 bytes each (little endian) or whole 32-byte digests. REQUEST holds the blocks' local hashes.
+const CHILDREN: usize = INPUT + 8;
+/** Scratch of `repeats`: the upper half of REQUEST, behind the most blocks an event may carry. */
+const SEEN: usize = REQUEST + <usize>EVENT_BLOCKS * 16;
+
+/** One child hash: the low 64 bits of its digest. */
+@inline function childAt(index: u32, digests: bool): u64 {
+  return digests ? bswap<u64>(load<u64>(CHILDREN + (<usize>index << 5), 24)) : load<u64>(CHILDREN + (<usize>index << 3));
+}
+/** True when a child appears twice, or is the event's own parent: a chain cannot, so such an event proves nothing. */
+function repeats(hasParent: bool, blocks: u32, digests: bool): bool {
+  if (blocks < 2) return hasParent && childAt(0, digests) == load<u64>(INPUT);
+  let mask: u32 = 1;
+  while (mask < blocks * 2) mask <<= 1;
+  memory.fill(SEEN, 0, <usize>mask << 3);
+  mask--;
+  let zero = false; // zero marks an empty place
+  for (let i: i32 = hasParent ? -1 : 0; i < <i32>blocks; i++) {
+    const child = i < 0 ? load<u64>(INPUT) : childAt(<u32>i, digests);
+    if (!child) {
+      if (zero) return true;
+      zero = true;
+      continue;
+    }
+    let place = <u32>(hashKey(child) >> 40) & mask;
+    while (true) {
+      const found = load<u64>(SEEN + (<usize>place << 3));
+      if (found == child) return true;
+      if (!found) break;
+      place = (place + 1) & mask;
+    }
+    store<u64>(SEEN + (<usize>place << 3), child);
+  }
+  return false;
+}
+
+/** Removes an edge that is not conflicted from everything that knows it. */
+export function removeEdge(slot: u32): void {
+  unchain(slot);
+  detachDigest(slot);
+  removeEdgeEntry(hashEdge(parentOf(slot), rootOf(slot), localOf(slot)), slot);
+  removeChildEntry(hashKey(externalOf(slot)), slot);
+  setFlags(slot, 0);
+  loseFollower(slot);
+  giveSlot(slot);
+  setCell(EDGES, cell(EDGES) - 1);
+}
+/** The edge contradicts what was learned before: it leads nowhere any more, and stays so that it is not learned again. */
+function conflict(slot: u32): void {
+  count(CONFLICTS);
+  unchain(slot);
+  detachDigest(slot);
+  setFlags(slot, flagsOf(slot) | CONFLICT);
+  setCell(CONFLICTED, cell(CONFLICTED) + 1);
+  if (cell(CONFLICTED) <= CONFLICT_CAP) return;
+  count(CONFLICT_DROPS);
+  dropEverything();
+}
+/** All edges and all residency go together, so that no pairing of the two survives. */
+export function dropEverything(): void {
+  clearResidency();
+  emptyEdgeTables();
+  emptySlots();
+  setCell(EDGES, 0);
+  setCell(CONFLICTED, 0);
+  setCell(WALKED, 0);
+  setCell(DROPS, cell(DROPS) + 1);
+}
+
+/** Reads the table lines that inserting blocks `from` … will need, so that their cache misses overlap instead of queueing. */
+function touchLines(from: u32, blocks: u32, parent: u64, root: u32, digests: bool): void {
+  let sum: u32 = 0;
+  for (let i = from; i < blocks; i++) {
+    const child = childAt(i, digests);
+    sum ^= entryAt(BY_CHILD, homeOf(hashKey(child)));
+    sum ^= entryAt(BY_EDGE, homeOf(hashEdge(parent, root, load<u64>(REQUEST + (<usize>i << 3)))));
+    parent = child;
+    root = 0;
+  }
+  const room = EDGE_CAP - cell(EDGES);
+  if (blocks - from > room) {
+    let victim = prevOf(0);
+    for (let left = blocks - from - room; left && victim; left--) {
+      sum ^= entryAt(BY_CHILD, homeOf(hashKey(externalOf(victim))));
+      sum ^= entryAt(BY_EDGE, homeOf(hashEdge(parentOf(victim), rootOf(victim), localOf(victim))));
+      victim = prevOf(victim);
+    }
+  }
+  store<u32>(SEEN, sum); // keeps the reads alive
+}
+
+/**
+ * Learns one stored event from INPUT and REQUEST. `digests`: children are whole digests. Returns how many blocks were learned or
+ * confirmed; the rest taught nothing.
+ */
+export function learn(hasParent: bool, salted: bool, blocks: u32, digests: bool): u32 {
+  setCell(WALKED, 0);
+  if (blocks > EVENT_BLOCKS) return 0;
+  if (repeats(hasParent, blocks, digests)) {
+    count(REPEATED);
+    return 0;
+  }
+  let parent: u64 = hasParent ? load<u64>(INPUT) : 0;
+  let root: u32 = hasParent ? 0 : 1;
+  let parentSlot: u32 = hasParent ? findChild(hashKey(parent), parent) : 0;
+  const assumed = hasParent && !salted && (!parentSlot || (linkOf(parentSlot) & (ASSUMED | SALTED)) != 0);
+  const marks: u32 = (assumed ? ASSUMED : 0) | (salted ? SALTED : 0);
+  let anchor: u32 = 0;
+  let touched = false;
+  for (let i: u32 = 0; i < blocks; i++) {
+    const local = load<u64>(REQUEST + (<usize>i << 3));
+    const child = childAt(i, digests);
+    const drops = cell(DROPS);
+    let slot: u32;
+    if (parentSlot && (flagsOf(parentSlot + 1) & (LIVE | FOLLOWS)) == (LIVE | FOLLOWS) && localOf(parentSlot + 1) == local) slot = parentSlot + 1;
+    else slot = findEdge(parent, root, local);
+    if (slot) {
+      if (flagsOf(slot) & CONFLICT) return i;
+      moveBehind(anchor, slot, slot);
+      anchor = slot;
+      if (externalOf(slot) != child) {
+        conflict(slot);
+        return i;
+      }
+      const link = linkOf(slot);
+      if (link & ASSUMED && !assumed) setLink(slot, (link & ~(ASSUMED | SALTED)) | marks);
+      if (digests) confirmHigh(slot, CHILDREN + (<usize>i << 5));
+    } else {
+      if (!touched) {
+        touched = true;
+        touchLines(i, blocks, parent, root, digests);
+      }
+      const hash = hashKey(child);
+      let carried: u32 = 0; // a replaced edge whose known digest passes on
+      const other = findChild(hash, child);
+      if (other) {
+        if (flagsOf(other) & CONFLICT) return i;
+        const assumedOther = (linkOf(other) & ASSUMED) != 0;
+        if (assumedOther && !assumed) {
+          if (linkOf(other) & KNOWN) carried = other;
+          removeEdge(other);
+          count(REPLACED);
+        } else {
+          if (assumed && !assumedOther) count(OUTRANKED);
+          else conflict(other);
+          return i;
+        }
+      }
+      if (cell(EDGES) >= EDGE_CAP) {
+        const victim = prevOf(0);
+        if (victim == anchor) {
+          count(FULL_EVENTS);
+          return i;
+        }
+        if (victim == parentSlot) parentSlot = 0;
+        removeEdge(victim);
+        count(EDGE_EVICTIONS);
+      }
+      slot = insertEdge(parent, root, local, child, hash, parentSlot, marks);
+      insertBehind(anchor, slot);
+      anchor = slot;
+      if (carried) confirmHigh(slot, highOf(carried));
+      if (digests) confirmHigh(slot, CHILDREN + (<usize>i << 5));
+      if (cell(DROPS) == drops) attachDigest(slot);
+    }
+    if (cell(DROPS) != drops) {
+      anchor = 0;
+      slot = 0;
+    }
+    parent = child;
+    root = 0;
+    parentSlot = slot;
+  }
+  return blocks;
+}
+
+@inline function insertEdge(parent: u64, root: u32, local: u64, child: u64, hash: u64, parentSlot: u32, marks: u32): u32 {
+  const slot = freeSlot(parentSlot);
+  takeSlot(slot);
+  setCell(EDGES, cell(EDGES) + 1);
+  count(LEARNED);
+  setKey(slot, local, child, parent);
+  setLink(slot, marks);
+  let flags: u32 = LIVE | (root ? ROOT : 0);
+  if (parentSlot && parentSlot == slot - 1) flags |= FOLLOWS;
+  else if (parentSlot) setJump(parentSlot, slot);
+  setFlags(slot, flags);
+  setDone(slot, 0);
+  adoptFollower(slot);
+  insertEntry(BY_EDGE, hashEdge(parent, root, local), slot);
+  insertEntry(BY_CHILD, hash, slot);
+  return slot;
+}

@@ -1,0 +1,121 @@
+// Endpoint evaluation: the largest token count at which every group of the model can restart, from the completeness of the walked
+// blocks. The rule is README.md's "Lookup"; the host has already merged equal groups into units (src/core/plan.ts).
+// Blocks are numbered from 1 here: endpoint e means the boundary behind block e.
+import { FULL_UNITS, PATH_DONE, RESULT, WHY, WIDE, WINDOW_LOW, WINDOW_UNITS } from './layout';
+import { BLOCK_SIZE, cell, endMask, EXPLAINING, FULL_COUNT, GROUP_COUNT, PARTIAL, setCell, STEP, WINDOW_COUNT } from './cells';
+import { configured } from './contract';
+import { walk } from './walk';
+
+@inline function doneAt(block: u32): u64 {
+  return WIDE ? load<u64>(PATH_DONE + (<usize>(block - 1) << 3)) : <u64>load<u8>(PATH_DONE + <usize>(block - 1));
+}
+@inline function complete(block: u32, mask: u64): bool { return (doneAt(block) & mask) == mask; }
+/** True when the 64 blocks from index `from` (0-based) all hold `mask`; narrow builds only. */
+@inline function complete64(from: usize, mask: v128): bool {
+  const all = v128.and(
+    v128.and(v128.load(PATH_DONE + from), v128.load(PATH_DONE + from, 16)),
+    v128.and(v128.load(PATH_DONE + from, 32), v128.load(PATH_DONE + from, 48)),
+  );
+  return !v128.any_true(v128.andnot(mask, all));
+}
+
+/** While explaining: notes for each group of `mask` that lacks `block` the first block that blocked it. */
+function note(mask: u64, block: u32): void {
+  if (!cell(EXPLAINING)) return;
+  const lacking = mask & ~doneAt(block);
+  for (let group: u32 = 0; group < cell(GROUP_COUNT); group++)
+    if ((lacking >> group) & 1 && !load<u32>(WHY + (<usize>group << 2))) store<u32>(WHY + (<usize>group << 2), block);
+}
+
+/** How far a full-attention unit reaches within the first `limit` blocks. */
+function reachOf(mask: u64, span: u32, tail: bool, limit: u32): u32 {
+  let reach: u32 = 0;
+  if (span == 1) {
+    if (!WIDE) {
+      const lanes = i8x16.splat(<i8>(<u32>mask));
+      while (reach + 64 <= limit && complete64(reach, lanes)) reach += 64;
+    }
+    while (reach < limit && complete(reach + 1, mask)) reach++;
+    if (reach < limit) note(mask, reach + 1);
+    return reach;
+  }
+  while (reach + span <= limit && complete(reach + span, mask)) reach += span;
+  if (reach + span <= limit) note(mask, reach + span);
+  if (tail) {
+    for (let block = min(reach + span - 1, limit); block > reach; block--) if (complete(block, mask)) return block;
+  }
+  return reach;
+}
+
+/** The largest reusable endpoint within the first `limit` blocks, in blocks. */
+function evaluate(limit: u32): u32 {
+  const step = cell(STEP);
+  const ends = endMask();
+  const windows = cell(WINDOW_COUNT);
+  let reach = limit;
+  for (let unit: u32 = 0; unit < cell(FULL_COUNT); unit++) {
+    const at = FULL_UNITS + (<usize>unit << 4);
+    reach = min(reach, reachOf(load<u64>(at), load<u32>(at, 8), load<u32>(at, 12) != 0, limit));
+  }
+  let end = reach - (reach % step);
+  for (let unit: u32 = 0; unit < windows; unit++) store<u32>(WINDOW_LOW + (<usize>unit << 2), end);
+  while (end) {
+    if (!complete(end, ends)) {
+      note(ends, end);
+      end -= step;
+      continue;
+    }
+    let gap: u32 = 0;
+    for (let unit: u32 = 0; unit < windows; unit++) {
+      gap = windowGap(unit, end);
+      if (gap) break;
+    }
+    if (!gap) return end;
+    end = gap - 1; // no window that reaches over the gap can be whole
+    end -= end % step;
+  }
+  return 0;
+}
+/** The highest missing block of the unit's window that ends at `end`, 0 = none. What is verified once is not looked at again. */
+@inline function windowGap(unit: u32, end: u32): u32 {
+  const at = WINDOW_UNITS + (<usize>unit << 4);
+  const mask = load<u64>(at);
+  const span = load<u32>(at, 8);
+  const low = end - min(load<u32>(at, 12), end / span) * span;
+  const lowAt = WINDOW_LOW + (<usize>unit << 2);
+  let verified = min(load<u32>(lowAt), end); // multiples of span in (verified, end] are complete
+  if (!WIDE && span == 1) {
+    const lanes = i8x16.splat(<i8>(<u32>mask));
+    while (verified >= low + 64 && complete64(verified - 64, lanes)) verified -= 64;
+  }
+  while (verified > low && complete(verified, mask)) verified -= span;
+  store<u32>(lowAt, verified);
+  if (verified <= low) return 0;
+  note(mask, verified);
+  return verified;
+}
+
+/** Walks and evaluates REQUEST[0 … blocks) for a prompt of `tokens` tokens; returns the hit in blocks. */
+function hitOf(blocks: u32, tokens: u32, touch: bool): u32 {
+  if (!tokens || !configured()) return 0;
+  const size = cell(BLOCK_SIZE);
+  const limit = (tokens - 1) / size;
+  const walked = walk(min(blocks, cell(PARTIAL) ? tokens / size : limit), touch);
+  if (!touch) store<u32>(RESULT, walked);
+  const hit = evaluate(walked);
+  if (!cell(PARTIAL) || !hit || hit * size != tokens) return hit;
+  // The worker first asks for the whole prompt; told "all of it", it asks again for one token less.
+  forgetWhy();
+  return evaluate(min(walked, limit));
+}
+function forgetWhy(): void { memory.fill(WHY, 0, 64 * 4); }
+export function lookup(blocks: u32, tokens: u32): u32 { return hitOf(blocks, tokens, true); }
+/** The same answer without touching anything; WHY, STOPPED and the path's slots at INPUT say how it came about. */
+export function lookupWhy(blocks: u32, tokens: u32): u32 {
+  forgetWhy();
+  store<u32>(RESULT, 0);
+  setCell(EXPLAINING, 1);
+  const hit = hitOf(blocks, tokens, false);
+  setCell(EXPLAINING, 0);
+  return hit;
+}

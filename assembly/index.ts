@@ -1,0 +1,89 @@
+// The exported ABI and nothing else. The addresses below are known to src/core only; 64-bit values cross in memory or in halves.
+import * as layout from './layout';
+import { cell, STOPPED } from './cells';
+import { xxh3, xxh3Blocks, xxh3Chain } from './xxh3';
+import { configure as takeContract } from './contract';
+import { dropEverything, learn as learnEvent } from './edges';
+import { clearResidency as clearAll, digestOf, missingPrefixes, placeObjects } from './residency';
+import { applyBatch } from './objects';
+import { lookup as lookupHit, lookupWhy } from './evaluate';
+import { compact as compactPath } from './compact';
+import { copyHigh, externalOf, highOf, KNOWN, linkOf } from './slots';
+import { isAmbiguous } from './ambiguous';
+
+// What the host sizes its views by
+export const INPUT = layout.INPUT;
+export const INPUT_BYTES = layout.INPUT_BYTES;
+export const REQUEST = layout.REQUEST;
+export const REQUEST_BLOCKS = layout.REQUEST_BLOCKS;
+export const EVENT_BLOCKS = layout.EVENT_BLOCKS;
+export const STAGE = layout.STAGE;
+export const RESULT = layout.RESULT;
+export const WHY = layout.WHY;
+export const CELLS = layout.CELLS;
+export const COUNTERS = layout.COUNTERS;
+export const EDGE_CAP = layout.EDGE_CAP;
+export const DIGEST_CAP = layout.DIGEST_CAP;
+export const MEMBER_CAP: u32 = layout.WIDE ? layout.MEMBER_CAP : 0; // 0 = no cap of its own
+export const AMBIGUOUS_CAP = layout.AMBIGUOUS_CAP;
+export const GROUP_CAP = layout.GROUP_CAP;
+export const PREFIX_CAP = layout.PREFIX_CAP;
+export const MEMORY_END = layout.MEMORY_END;
+// What a debugger (and the tests' state reader) needs besides
+export const SLOTS = layout.SLOTS;
+export const LOCAL = layout.LOCAL;
+export const EXTERNAL = layout.EXTERNAL;
+export const PARENT = layout.PARENT;
+export const HIGH = layout.HIGH;
+export const NEXT = layout.NEXT;
+export const LINK = layout.LINK;
+export const FLAGS = layout.FLAGS;
+export const DONE = layout.DONE;
+export const EXTENT_GEN = layout.EXTENT_GEN;
+export const RECORDS = layout.RECORDS;
+export const MEMBER_TABLE = layout.MEMBER_TABLE;
+export const MEMBER_BITS = layout.MEMBER_BITS;
+export const AMBIGUOUS_TABLE = layout.AMBIGUOUS_TABLE;
+
+@inline function whole(low: u32, high: u32): u64 { return <u64>low | (<u64>high << 32); }
+
+/** Hashes INPUT[0 … length) with XXH3-64; the u64 stands in RESULT. */
+export function hashBytes(length: u32, seedLow: u32, seedHigh: u32): void { store<u64>(layout.RESULT, xxh3(layout.INPUT, length, whole(seedLow, seedHigh))); }
+/** Local hashes of `blocks` blocks of `blockBytes` bytes at INPUT, to REQUEST[firstOut …). */
+export function hashBlocks(blocks: u32, blockBytes: u32, seedLow: u32, seedHigh: u32, firstOut: u32): void {
+  xxh3Blocks(layout.INPUT, blocks, blockBytes, whole(seedLow, seedHigh), layout.REQUEST + (<usize>firstOut << 3));
+}
+/** Sequence hashes of REQUEST[0 … count), to INPUT as u64. */
+export function chainHashes(count: u32): void { xxh3Chain(layout.REQUEST, count, layout.INPUT); }
+
+/** Takes over the contract at INPUT (contract.ts) and starts empty; 0 when it does not fit this build. */
+export function configure(): u32 { return takeContract() ? 1 : 0; }
+/** Learns the stored event at INPUT and REQUEST (edges.ts); returns the blocks learned or confirmed. */
+export function learn(hasParent: u32, salted: u32, blocks: u32, digests: u32): u32 { return learnEvent(hasParent != 0, salted != 0, blocks, digests != 0); }
+/** Applies the store payload at INPUT (objects.ts); returns the outcome, details in RESULT. */
+export function applyMessage(length: u32): u32 { return applyBatch(length); }
+/** Places staged objects at STAGE as medium unknown (residency.ts); returns how many found room. */
+export function reconcile(objects: u32, withEdge: u32): u32 { return placeObjects(layout.STAGE, objects, withEdge != 0); }
+export function clearResidency(): void { clearAll(); }
+/** Drops edges and residency together; the ambiguous set stays. */
+export function dropAll(): void { dropEverything(); }
+/** Hit of the prompt whose local hashes are REQUEST[0 … blocks), in blocks; touches what it walked. */
+export function lookup(blocks: u32, tokens: u32): u32 { return lookupHit(blocks, tokens); }
+/** Moves at most `budget` edges of the path just looked up together; returns how many. */
+export function compact(budget: u32): u32 { return compactPath(budget); }
+
+/** The same hit, touching nothing, for explain: RESULT u32 {walked blocks, why the walk stopped}, WHY per group, the path at INPUT. */
+export function explain(blocks: u32, tokens: u32): u32 {
+  const hit = lookupWhy(blocks, tokens);
+  store<u32>(layout.RESULT, cell(STOPPED), 4);
+  return hit;
+}
+/** After explain: what is known of path block `block` (0-based): 1 its digest (then RESULT holds its 32 bytes), 2 it is resident, 4 ambiguous. */
+export function blockState(block: u32): u32 {
+  const slot = load<u32>(layout.INPUT + (<usize>block << 2));
+  copyHigh(layout.RESULT, highOf(slot));
+  store<u64>(layout.RESULT, bswap<u64>(externalOf(slot)), 24);
+  return (linkOf(slot) & KNOWN ? 1 : 0) | (digestOf(slot) ? 2 : 0) | (isAmbiguous(externalOf(slot)) ? 4 : 0);
+}
+/** After explain: ids of the group's prefixes not resident for that block, u16 each in RESULT; returns how many. */
+export function missing(block: u32, group: u32): u32 { return missingPrefixes(load<u32>(layout.INPUT + (<usize>block << 2)), group, layout.RESULT); }

@@ -1,0 +1,113 @@
+// The whole memory on one page: every region's base, stride and cap, fixed when the core is built.
+//
+// One source makes several builds, chosen by the constant BUILD (asconfig.json): default, wide (more groups and prefixes) and
+// large (more edges and digests); tiny and tiny-wide exist for tests, which reach every cap with them. Memory is reserved whole
+// at start and never grows. Bases are compile-time constants, so that they become the immediate offset of a load or store.
+//
+//   region            stride            entries                 default   what
+//   REQUEST           8                 REQUEST_BLOCKS          2.0 MiB   a request's (or event's) local hashes
+//   PATH_DONE         1 | 8 (wide)      REQUEST_BLOCKS          0.3 MiB   completeness of the walked path, flat
+//   INPUT             1                 INPUT_BYTES             4.0 MiB   bytes from the host; staging behind them
+//   PREFIX_BYTES      PREFIX_BYTES_MAX  PREFIX_CAP              0.3 MiB   required object-key prefixes
+//   LOCAL … DONE      62 | 69 (wide)    SLOTS                  23.3 MiB   learned edges, one slot each (slots.ts)
+//   EXTENT_*, JUMP    10                SLOTS / 16              0.2 MiB   free space, clear generation, jump hint of 16 slots
+//   RECORDS           64                DIGEST_CAP + 1         16.0 MiB   resident digests, one cache line each (residency.ts)
+//   EDGE_TABLE        4                 2^TABLE_BITS            2.0 MiB   (parent, local) → slot
+//   CHILD_TABLE       4                 2^TABLE_BITS            2.0 MiB   external hash → slot
+//   DIGEST_TABLE      8                 2^TABLE_BITS            4.0 MiB   low64 → record, with a clear generation
+//   MEMBER_TABLE      8                 2^MEMBER_BITS           wide only (digest, prefix) → media, with a clear generation
+//   AMBIGUOUS_TABLE   8                 2 × AMBIGUOUS_CAP       0.1 MiB   low64 values with two digests
+
+// The builds
+export const WIDE: bool = BUILD == 1 || BUILD == 4;
+const LARGE: bool = BUILD == 2;
+const TINY: bool = BUILD >= 3;
+
+// Caps
+export const EDGE_CAP: u32 = LARGE ? 4194304 : TINY ? 64 : 262144;
+export const DIGEST_CAP: u32 = EDGE_CAP; // equal on purpose: see evictDigest
+export const GROUP_CAP: u32 = WIDE ? 64 : 8;
+export const PREFIX_CAP: u32 = WIDE ? 1024 : 64;
+export const PREFIX_BYTES_MAX: u32 = 4096;
+export const MEMBER_CAP: u32 = TINY ? 256 : 524288; // objects; wide builds only
+export const AMBIGUOUS_CAP: u32 = TINY ? 8 : 4096;
+export const CONFLICT_CAP: u32 = EDGE_CAP / 16;
+export const REQUEST_BLOCKS: u32 = TINY ? 4096 : 262144;
+export const EVENT_BLOCKS: u32 = REQUEST_BLOCKS / 4; // blocks one stored event may carry
+export const INPUT_BYTES: u32 = 4 << 20;
+export const MESSAGE_BYTES: u32 = 1 << 20; // a store message's payload
+export const MESSAGE_EVENTS: u32 = 4096;
+
+// Table entries: 7 low bits of the home position | hash bits | index. Every build uses this format; only the split moves.
+export const TABLE_BITS: u32 = LARGE ? 23 : TINY ? 7 : 19; // load at most 1/2 at the caps
+export const INDEX_BITS: u32 = LARGE ? 23 : TINY ? 8 : 19;
+export const HASH_BITS: u32 = 25 - INDEX_BITS;
+export const TABLE_MASK: u32 = (1 << TABLE_BITS) - 1;
+export const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
+export const MEMBER_BITS: u32 = TINY ? 9 : 20;
+export const MEMBER_MASK: u32 = (1 << MEMBER_BITS) - 1;
+export const AMBIGUOUS_MASK: u32 = 2 * AMBIGUOUS_CAP - 1;
+export const PREFIX_MASK: u32 = 2 * PREFIX_CAP - 1;
+
+// Half as many slots again as edges, so that a chain mostly finds a free slot behind its parent's.
+export const SLOTS: usize = <usize>EDGE_CAP * 3 / 2;
+export const EXTENT_SLOTS: u32 = 16;
+export const EXTENTS: usize = (SLOTS + 15) / 16;
+export const EXTENT_WORDS: usize = (EXTENTS + 63) / 64;
+export const SUMMARY_WORDS: usize = (EXTENT_WORDS + 63) / 64;
+export const DONE_SHIFT: usize = WIDE ? 3 : 0; // log2 of the bytes of one completeness mask
+
+// Bases. SKEW keeps equal indices of neighbouring arrays out of one L1 set; LINE rounds to a cache line.
+const SKEW: usize = 192;
+const LINE: usize = 63;
+
+// [0, 0x10000) belongs to the compiler's static data and to these small areas.
+export const RESULT: usize = 0x4000; // what a call returns beside its value: u32 or u64 fields named where they are written
+export const RESULT_BYTES: usize = 0x2000;
+export const CELLS: usize = 0x6000; // u32 state (cells.ts)
+export const COUNTERS: usize = 0x6200; // u64 counters (cells.ts)
+export const WHY: usize = 0x6600; // per group: the first block that blocked it, 1-based; 0 = none
+export const WINDOW_LOW: usize = 0x6800; // per window unit: how far down its blocks are verified
+export const HASH_SECRET: usize = 0x6a00; // xxh3.ts
+export const GROUPS: usize = 0x6c00; // per group: first prefix u32, prefix count u32
+export const GROUP_MASKS: usize = 0x6e00; // per group: u64 mask of its prefixes (narrow)
+export const FULL_UNITS: usize = 0x7000; // 16 bytes each: mask u64, span u32, tail u32
+export const WINDOW_UNITS: usize = 0x7400; // 16 bytes each: mask u64, span u32, needed u32
+export const PREFIX_GROUP: usize = 0x7800; // u8 per prefix
+export const PREFIX_LENGTH: usize = 0x8000; // u32 per prefix
+export const PREFIX_TABLE: usize = 0x9000; // u16 per entry: prefix id + 1
+// 0x9000 + 2 × 1,024 × 2 = 0xa000
+
+export const REQUEST: usize = 0x10000;
+export const PATH_DONE: usize = (REQUEST + <usize>REQUEST_BLOCKS * 8 + 256 + SKEW + LINE) & ~LINE;
+export const INPUT: usize = (PATH_DONE + (<usize>REQUEST_BLOCKS << DONE_SHIFT) + 256 + SKEW + LINE) & ~LINE;
+export const INPUT_GUARD: usize = 256; // readable bytes behind the input
+export const STAGE: usize = INPUT + <usize>MESSAGE_BYTES * 2; // decoded object events, behind the longest message
+export const PREFIX_BYTES: usize = (INPUT + <usize>INPUT_BYTES + INPUT_GUARD + SKEW + LINE) & ~LINE;
+
+export const LOCAL: usize = (PREFIX_BYTES + <usize>PREFIX_CAP * PREFIX_BYTES_MAX + 64 + SKEW + LINE) & ~LINE;
+export const EXTERNAL: usize = (LOCAL + SLOTS * 8 + 256 + SKEW + LINE) & ~LINE;
+export const PARENT: usize = (EXTERNAL + SLOTS * 8 + SKEW + LINE) & ~LINE;
+export const HIGH: usize = (PARENT + SLOTS * 8 + SKEW + LINE) & ~LINE;
+export const NEXT: usize = (HIGH + SLOTS * 24 + SKEW + LINE) & ~LINE;
+export const PREV: usize = (NEXT + SLOTS * 4 + SKEW + LINE) & ~LINE;
+export const LINK: usize = (PREV + SLOTS * 4 + SKEW + LINE) & ~LINE;
+export const FLAGS: usize = (LINK + SLOTS * 4 + SKEW + LINE) & ~LINE;
+export const DONE: usize = (FLAGS + SLOTS + 64 + SKEW + LINE) & ~LINE;
+
+export const EXTENT_USED: usize = (DONE + (SLOTS << DONE_SHIFT) + 256 + SKEW + LINE) & ~LINE; // u16: its used slots
+export const EXTENT_GEN: usize = (EXTENT_USED + EXTENTS * 2 + SKEW + LINE) & ~LINE; // u32: generation of its DONE masks
+export const JUMP: usize = (EXTENT_GEN + EXTENTS * 4 + 64 + SKEW + LINE) & ~LINE; // u32: latest child elsewhere
+export const BUSY: usize = (JUMP + EXTENTS * 4 + SKEW + LINE) & ~LINE; // bit: some slot used
+export const FULL: usize = (BUSY + EXTENT_WORDS * 8 + SKEW + LINE) & ~LINE; // bit: every slot used
+export const BUSY_WORDS: usize = (FULL + EXTENT_WORDS * 8 + SKEW + LINE) & ~LINE; // bit: that word of BUSY is all ones
+export const FULL_WORDS: usize = (BUSY_WORDS + SUMMARY_WORDS * 8 + SKEW + LINE) & ~LINE;
+
+export const EDGE_TABLE: usize = (FULL_WORDS + SUMMARY_WORDS * 8 + SKEW + LINE) & ~LINE;
+export const CHILD_TABLE: usize = EDGE_TABLE + (<usize>4 << TABLE_BITS) + 64;
+export const DIGEST_TABLE: usize = CHILD_TABLE + (<usize>4 << TABLE_BITS) + 64;
+export const MEMBER_TABLE: usize = DIGEST_TABLE + (<usize>8 << TABLE_BITS) + 64;
+export const AMBIGUOUS_TABLE: usize = MEMBER_TABLE + (WIDE ? (<usize>8 << MEMBER_BITS) : 0) + 64;
+export const RECORDS: usize = (AMBIGUOUS_TABLE + <usize>AMBIGUOUS_CAP * 16 + 64 + LINE) & ~LINE;
+/** First byte behind the last region; the host checks that the instance's memory holds it. */
+export const MEMORY_END: usize = RECORDS + (<usize>DIGEST_CAP + 1) * 64;

@@ -1,0 +1,39 @@
+// The contract room's public face: what a worker publishes, what may be trusted of it, and under which vLLM revisions.
+export {
+  type AgreementOptions,
+  agreeOnContract,
+  MAX_DESCRIPTOR_BYTES,
+  MAX_REASON_CHARS,
+  MAX_WORLD_SIZE,
+} from './agree.js';
+export {
+  type Contract,
+  type ContractGroup,
+  type Descriptor,
+  type GroupDescriptor,
+  type GroupKind,
+  MAX_GROUPS,
+  MAX_PREFIX_BYTES,
+  MAX_PREFIXES,
+} from './descriptor.js';
+export { descriptorFromCase, type OracleCaseGeometry, type OracleCaseGroup } from './from-case.js';
+export {
+  type AcceptedRevision,
+  acceptRevision,
+  adapterOf,
+  defaultRevisions,
+  FIRST_EXTRA_KEYS_DATE,
+  findRevision,
+  type OracleVerdict,
+  PINNED_REVISION,
+  type RevisionClaim,
+  type RevisionSet,
+} from './revisions.js';
+export {
+  type ContractRule,
+  contractRules,
+  DEFAULT_TENANT,
+  MAX_SPAN,
+  type ValidateOptions,
+  validateContract,
+} from './validate.js';

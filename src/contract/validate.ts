@@ -1,0 +1,481 @@
+// The 28 rules that a descriptor must keep before anything is credited under it, as one table in the order of
+// spec/kv-events.md 6.2. The lowest-numbered broken rule is the one reported: a rule about groups is checked on all groups
+// before the next rule is (the reference goes group by group; what is accepted is the same).
+//
+// Shape comes between rules 3 and 4. Rules 1 to 3 read only the field that they judge, because a descriptor of another schema
+// or revision may rightly have other fields, and "unsupported schema" is the more useful answer. The whole shape (types,
+// required and unknown fields) is read next, and then rules 4 to 28 judge values.
+import { ContractError } from '../errors.js';
+import {
+  type Contract,
+  type ContractGroup,
+  canonicalJson,
+  type Descriptor,
+  type DescriptorIdentity,
+  type GroupDescriptor,
+  type GroupKind,
+  MAX_GROUPS,
+  MAX_PREFIX_BYTES,
+  MAX_PREFIXES,
+  readDescriptor,
+  readIdentity,
+  shown,
+  utf8Bytes,
+} from './descriptor.js';
+import { defaultRevisions, findRevision, type RevisionSet } from './revisions.js';
+
+/** The only tenant whose store events are read. The wire also writes it as the empty text (5.6 row 7). */
+export const DEFAULT_TENANT = 'default';
+
+/**
+ * Largest span and largest alignment, in tokens. The reference allows 2^32 - 1; the core counts tokens in signed 32-bit
+ * integers, and no prompt comes near either number.
+ */
+export const MAX_SPAN = 2 ** 31 - 1;
+
+const SCHEMA_VERSION = 1;
+const HASH_CONTRACT: Descriptor['hash'] = {
+  algorithm: 'sha256',
+  digest_encoding: 'hex',
+  gpu_event_hash: 'low64',
+  seed_policy: 'pythonhashseed-0',
+  key_separator: '@',
+};
+
+export interface ValidateOptions {
+  /** The vLLM revisions to accept; default: the pinned one. */
+  readonly revisions?: RevisionSet | undefined;
+  /** The Mooncake tenant that the workers write under; only the default one is supported. */
+  readonly tenant?: string | undefined;
+}
+
+/** One rule of 6.2: its number there, its code, and the message that its error begins with. */
+export interface ContractRule {
+  readonly number: number;
+  readonly code: string;
+  readonly message: string;
+}
+
+interface Rule<Subject> extends ContractRule {
+  /** What to do about it. */
+  readonly advice: string;
+  /** What was seen, if the rule is broken. */
+  readonly broken: (subject: Subject, revisions: RevisionSet) => string | undefined;
+}
+
+const identityRules: readonly Rule<DescriptorIdentity>[] = [
+  {
+    number: 1,
+    code: 'unsupported-schema',
+    message: 'unsupported Mooncake Store schema',
+    advice: `Publish schema_version ${SCHEMA_VERSION}`,
+    broken: (d) => (d.schema_version === SCHEMA_VERSION ? undefined : `schema_version is ${d.schema_version}`),
+  },
+  {
+    number: 2,
+    code: 'unsupported-adapter',
+    message: 'unsupported Mooncake Store adapter',
+    advice: 'Run an accepted vLLM revision, or accept this one with its case file',
+    broken: (d, revisions) =>
+      revisions.some(({ adapter }) => adapter === d.adapter)
+        ? undefined
+        : `adapter is ${shown(d.adapter)}, accepted are ${revisions.map(({ adapter }) => adapter).join(', ')}`,
+  },
+  {
+    number: 3,
+    code: 'unsupported-revision',
+    message: 'unsupported vLLM revision',
+    advice: 'Run an accepted vLLM revision under its own adapter, or accept this one with its case file',
+    broken: (d, revisions) =>
+      findRevision(revisions, d.vllm_revision)?.adapter === d.adapter
+        ? undefined
+        : `vllm_revision is ${shown(d.vllm_revision)} with adapter ${shown(d.adapter)}`,
+  },
+];
+
+const rules: readonly Rule<Descriptor>[] = [
+  {
+    number: 4,
+    code: 'unsupported-hash-contract',
+    message: 'unsupported Mooncake Store hash contract',
+    advice: 'Run vLLM with sha256 prefix caching, integer event hashes and PYTHONHASHSEED=0',
+    broken: ({ hash }) => {
+      const names = Object.keys(HASH_CONTRACT) as (keyof Descriptor['hash'])[];
+      const name = names.find((name) => hash[name] !== HASH_CONTRACT[name]);
+      return name && `hash.${name} is ${shown(hash[name])}, supported is ${shown(HASH_CONTRACT[name])}`;
+    },
+  },
+  {
+    number: 5,
+    code: 'unsupported-input-contract',
+    message: 'unsupported Mooncake Store input contract',
+    advice: 'Only text input with normalised namespaces and LoRA names is supported',
+    broken: ({ input }) => {
+      const name = (['text_only', 'normalized_namespaces', 'lora'] as const).find((name) => !input[name]);
+      return name && `input.${name} is false`;
+    },
+  },
+  {
+    number: 6,
+    code: 'zero-block-span',
+    message: 'zero Mooncake Store block span',
+    advice: 'Publish the spans that the engine runs with',
+    broken: (d) => {
+      if (d.main_event_block_size === 0) return 'main_event_block_size is 0';
+      return d.coordinator.lcm_block_size === 0 ? 'coordinator.lcm_block_size is 0' : undefined;
+    },
+  },
+  {
+    number: 7,
+    code: 'unsupported-speculation',
+    message: 'unsupported speculative or block-drop semantics',
+    advice: 'Serve without speculative decoding (Eagle, MTP), or without shared-store hints',
+    broken: ({ coordinator }) => {
+      const name = (['speculative', 'drop_blocks'] as const).find((name) => coordinator[name]);
+      return name && `coordinator.${name} is true`;
+    },
+  },
+  {
+    number: 8,
+    code: 'unsupported-group-count',
+    message: 'unsupported Mooncake Store group count',
+    advice: `Publish 1 to ${MAX_GROUPS} store groups`,
+    broken: ({ groups }) => countOutside(groups.length, 'store groups'),
+  },
+  {
+    // A GPU group without a store group (a scratch ring) is listed as null, so the list may be longer than `groups`; the
+    // engine itself has no more than 64 groups of any kind (6.3).
+    number: 9,
+    code: 'unsupported-group-projection',
+    message: 'unsupported GPU group projection',
+    advice: `Publish 1 to ${MAX_GROUPS} entries, one for each GPU group`,
+    broken: (d) => countOutside(d.gpu_to_store_group.length, 'gpu_to_store_group entries'),
+  },
+  {
+    number: 10,
+    code: 'incomplete-group-projection',
+    message: 'GPU group projection is not ordered and complete',
+    advice: 'Name every store group exactly once, in order',
+    broken: (d) => {
+      const projected = d.gpu_to_store_group.filter((group) => group !== null);
+      const complete = projected.length === d.groups.length && projected.every((group, i) => group === i);
+      return complete
+        ? undefined
+        : `gpu_to_store_group names ${projected.join(', ') || 'no group'}, of ${d.groups.length} store groups`;
+    },
+  },
+  {
+    number: 11,
+    code: 'main-group-not-projected',
+    message: 'main event group is not projected',
+    advice: 'Publish the GPU index of the first full-attention group',
+    broken: (d) =>
+      mainGroup(d) === undefined
+        ? `main_event_group ${d.main_event_group} has no entry in gpu_to_store_group`
+        : undefined,
+  },
+  {
+    number: 12,
+    code: 'main-span-not-full-attention',
+    message: 'main GPU event span does not identify a full-attention store group',
+    advice:
+      'Publish the GPU index and the block size of the first full-attention group; a model without one gets no hints',
+    broken: (d) => {
+      const main = mainGroup(d)!;
+      return main.kind === 'full_attention' && main.block_size === d.main_event_block_size
+        ? undefined
+        : `store group ${main.group_id} is ${main.kind} of block_size ${main.block_size}, main_event_block_size is ${d.main_event_block_size}`;
+    },
+  },
+  {
+    number: 13,
+    code: 'main-group-not-first',
+    message: 'main event group is not the first full-attention group',
+    advice: 'Publish the GPU index of the first full-attention group',
+    broken: (d) => {
+      const first = d.groups.find(({ kind }) => kind === 'full_attention')!;
+      return mainGroup(d) === first
+        ? undefined
+        : `main_event_group is ${d.main_event_group}, the first is store group ${first.group_id}`;
+    },
+  },
+  {
+    number: 14,
+    code: 'unobservable-hash-span',
+    message: 'unobservable hash span',
+    advice: 'Learned edges see main-block ends only, so main_event_block_size must be a multiple of hash_block_size',
+    broken: (d) => {
+      const span = hashSpan(d);
+      return isMultiple(d.main_event_block_size, span)
+        ? undefined
+        : `hash_block_size is ${span}, main_event_block_size is ${d.main_event_block_size}`;
+    },
+  },
+  {
+    number: 15,
+    code: 'unordered-groups',
+    message: 'store groups are not ordered and contiguous',
+    advice: 'Number the groups 0, 1, 2, … in store order',
+    broken: onGroups((group, _, i) => (group.group_id === i ? undefined : `group_id is ${group.group_id}`)),
+  },
+  {
+    number: 16,
+    code: 'invalid-spans',
+    message: 'invalid physical, hash, or coordinator spans',
+    advice:
+      'hash_block_size must be one for all groups and divide block_size, which must divide coordinator.lcm_block_size',
+    broken: onGroups((group, d) => {
+      const { block_size: block, hash_block_size: hash } = group;
+      if (block === 0) return 'block_size is 0';
+      if (hash !== hashSpan(d)) return `hash_block_size is ${hash}, in groups[0] it is ${hashSpan(d)}`;
+      if (!isMultiple(block, hash)) return `block_size ${block} is no multiple of hash_block_size ${hash}`;
+      const lcm = d.coordinator.lcm_block_size;
+      return isMultiple(lcm, block) ? undefined : `block_size ${block} does not divide lcm_block_size ${lcm}`;
+    }),
+  },
+  {
+    number: 17,
+    code: 'unsupported-full-attention',
+    message: 'unsupported full-attention semantics',
+    advice: 'Only plain full attention is supported, without a window or a Mamba mode',
+    broken: onGroupsOf('full_attention', (group) =>
+      foreignSemantics(group, 'FullAttention', ['sliding_window', 'mamba_cache_mode']),
+    ),
+  },
+  {
+    number: 18,
+    code: 'unobservable-full-attention',
+    message: 'unobservable full-attention boundaries',
+    advice: 'Learned edges see main-block ends only, so the block size must be a multiple of main_event_block_size',
+    broken: onGroupsOf('full_attention', (group, d) =>
+      isMultiple(group.block_size, d.main_event_block_size)
+        ? undefined
+        : `block_size is ${group.block_size}, main_event_block_size is ${d.main_event_block_size}`,
+    ),
+  },
+  {
+    number: 19,
+    code: 'unsupported-sliding-window-semantics',
+    message: 'unsupported sliding-window semantics',
+    advice: 'Only the plain sliding window is supported, without a Mamba mode',
+    broken: onGroupsOf('sliding_window', (group) => foreignSemantics(group, 'SlidingWindow', ['mamba_cache_mode'])),
+  },
+  {
+    number: 20,
+    code: 'missing-sliding-window',
+    message: 'missing sliding window',
+    advice: 'Publish sliding_window in tokens for a sliding_window group',
+    broken: onGroupsOf('sliding_window', (group) =>
+      windowOf(group) === null ? `sliding_window is ${shown(group.sliding_window)}` : undefined,
+    ),
+  },
+  {
+    number: 21,
+    code: 'unsupported-sliding-window',
+    message: 'unsupported sliding window',
+    advice: `The window counts the query token, so it must be 2 to ${MAX_SPAN} tokens`,
+    broken: onGroupsOf('sliding_window', (group) => {
+      const window = windowOf(group)!;
+      return window > 1 && window <= MAX_SPAN ? undefined : `sliding_window is ${window}`;
+    }),
+  },
+  {
+    number: 22,
+    code: 'unobservable-sliding-window',
+    message: 'unobservable interior sliding-window boundaries',
+    advice:
+      'Learned edges see main-block ends only: make block_size a multiple of main_event_block_size, or the window fit one block',
+    broken: onGroupsOf('sliding_window', (group, d) => {
+      const needed = Math.ceil((windowOf(group)! - 1) / group.block_size);
+      return isMultiple(group.block_size, d.main_event_block_size) || needed === 1
+        ? undefined
+        : `an endpoint needs ${needed} blocks of ${group.block_size}, main_event_block_size is ${d.main_event_block_size}`;
+    }),
+  },
+  {
+    number: 23,
+    code: 'unsupported-mamba',
+    message: 'unsupported Mamba semantics',
+    advice: 'Run vLLM with the Mamba cache mode align',
+    broken: onGroupsOf(
+      'mamba',
+      (group) =>
+        foreignSemantics(group, 'Mamba', ['sliding_window']) ??
+        (group.mamba_cache_mode === 'align' ? undefined : `mamba_cache_mode is ${shown(group.mamba_cache_mode)}`),
+    ),
+  },
+  {
+    number: 24,
+    code: 'missing-prefixes',
+    message: 'missing required object prefixes',
+    advice: 'Publish every key prefix that the worker looks up for this group',
+    broken: onGroups((group) => (group.key_prefixes.length === 0 ? 'key_prefixes is empty' : undefined)),
+  },
+  {
+    number: 25,
+    code: 'invalid-prefix',
+    message: 'invalid Mooncake Store object prefix',
+    advice: `A prefix is 1 to ${MAX_PREFIX_BYTES} bytes of UTF-8 and does not end in @`,
+    broken: onGroups((group) => {
+      const at = group.key_prefixes.findIndex((prefix) => !isValidPrefix(prefix));
+      return at === -1 ? undefined : `key_prefixes[${at}] is ${shown(group.key_prefixes[at])}`;
+    }),
+  },
+  {
+    number: 26,
+    code: 'too-many-prefixes',
+    message: 'too many required object prefixes',
+    advice: 'Serve this layout without shared-store hints',
+    broken: ({ groups }) =>
+      groups.reduce((sum, group) => sum + group.key_prefixes.length, 0) > MAX_PREFIXES
+        ? `the groups have more than ${MAX_PREFIXES} together`
+        : undefined,
+  },
+  {
+    number: 27,
+    code: 'duplicate-prefix',
+    message: 'duplicate required object prefix',
+    advice: 'Publish each prefix once, in one group: a key must tell which group its object belongs to',
+    broken: ({ groups }) => {
+      const seen = new Set<string>();
+      for (const prefix of groups.flatMap((group) => group.key_prefixes)) {
+        if (seen.has(prefix)) return `${shown(prefix)} occurs twice`;
+        seen.add(prefix);
+      }
+      return undefined;
+    },
+  },
+  {
+    // Rules 12 and 16 make every span divide lcm_block_size, so the common multiple is lcm_block_size itself.
+    number: 28,
+    code: 'alignment-overflow',
+    message: 'Mooncake Store alignment overflow',
+    advice: `The least common multiple of all spans must be at most ${MAX_SPAN} tokens`,
+    broken: ({ coordinator }) =>
+      coordinator.lcm_block_size <= MAX_SPAN
+        ? undefined
+        : `coordinator.lcm_block_size is ${coordinator.lcm_block_size}`,
+  },
+];
+
+/** The rules in order, for documentation and tests. */
+export const contractRules: readonly ContractRule[] = [...identityRules, ...rules];
+
+/**
+ * Checks a worker's published descriptor and returns the contract that shared credit may be given under.
+ * @param json the descriptor as a parsed JSON value, of any shape
+ * @throws ContractError with the code of the first broken rule (`contractRules`), or `malformed-descriptor`, `unknown-field`,
+ *   `unknown-group-kind` for its shape, or `unsupported-tenant`, which is checked first
+ */
+export function validateContract(json: unknown, options: ValidateOptions = {}): Contract {
+  const { revisions = defaultRevisions, tenant = DEFAULT_TENANT } = options;
+  if (tenant !== DEFAULT_TENANT && tenant !== '') {
+    throw new ContractError(
+      'unsupported-tenant',
+      `unsupported Mooncake tenant: tenant is ${shown(tenant)}. Let the workers write under ${shown(DEFAULT_TENANT)}.`,
+    );
+  }
+  enforce(identityRules, readIdentity(json), revisions);
+  const descriptor = readDescriptor(json);
+  enforce(rules, descriptor, revisions);
+  return contractOf(descriptor);
+}
+
+function enforce<Subject>(table: readonly Rule<Subject>[], subject: Subject, revisions: RevisionSet): void {
+  for (const { number, code, message, advice, broken } of table) {
+    const seen = broken(subject, revisions);
+    if (seen !== undefined) throw new ContractError(code, `${message}: ${seen}. ${advice} (contract rule ${number}).`);
+  }
+}
+
+function contractOf(descriptor: Descriptor): Contract {
+  const sorted: Descriptor = {
+    ...descriptor,
+    groups: descriptor.groups.map((group) => ({ ...group, key_prefixes: [...group.key_prefixes].sort() })),
+  };
+  const groups = sorted.groups.map(
+    (group): ContractGroup =>
+      Object.freeze({
+        groupId: group.group_id,
+        kind: group.kind,
+        blockSize: group.block_size,
+        slidingWindow: windowOf(group),
+        keyPrefixes: Object.freeze(group.key_prefixes),
+      }),
+  );
+  return Object.freeze({
+    revision: descriptor.vllm_revision,
+    adapter: descriptor.adapter,
+    mainEventBlockSize: descriptor.main_event_block_size,
+    hashBlockSize: hashSpan(descriptor),
+    lcmBlockSize: descriptor.coordinator.lcm_block_size,
+    partialHashHits: descriptor.coordinator.partial_hash_hits,
+    gpuToStoreGroup: Object.freeze(descriptor.gpu_to_store_group),
+    mainEventGroup: descriptor.main_event_group,
+    groups: Object.freeze(groups),
+    // Rules 8, 9, 25 and 26 bound its length.
+    fingerprint: canonicalJson(sorted, Number.POSITIVE_INFINITY),
+  });
+}
+
+type GroupCheck = (group: GroupDescriptor, descriptor: Descriptor, index: number) => string | undefined;
+
+/** A rule that every group must keep; reports the first group that does not. */
+function onGroups(check: GroupCheck): Rule<Descriptor>['broken'] {
+  return (descriptor) => {
+    for (const [i, group] of descriptor.groups.entries()) {
+      const seen = check(group, descriptor, i);
+      if (seen !== undefined) return `in groups[${i}] (${group.kind}) ${seen}`;
+    }
+    return undefined;
+  };
+}
+
+/** A rule for the groups of one kind. */
+function onGroupsOf(kind: GroupKind, check: GroupCheck): Rule<Descriptor>['broken'] {
+  return onGroups((group, descriptor, i) => (group.kind === kind ? check(group, descriptor, i) : undefined));
+}
+
+/** What shows that a group is not exactly `family`'s spec under its manager, or has a field of another kind. */
+function foreignSemantics(
+  group: GroupDescriptor,
+  family: string,
+  foreign: readonly ('sliding_window' | 'mamba_cache_mode')[],
+): string | undefined {
+  if (group.spec !== `${family}Spec`) return `spec is ${shown(group.spec)}`;
+  if (group.manager !== `${family}Manager`) return `manager is ${shown(group.manager)}`;
+  const name = foreign.find((name) => (group[name] ?? null) !== null);
+  return name && `${name} is ${shown(group[name])}`;
+}
+
+function countOutside(count: number, what: string): string | undefined {
+  // The reader stops one past the limit, so a larger count is not known exactly.
+  return count >= 1 && count <= MAX_GROUPS
+    ? undefined
+    : `there are ${count === 0 ? 'no' : `more than ${MAX_GROUPS}`} ${what}`;
+}
+
+function isMultiple(value: number, of: number): boolean {
+  return of > 0 && value % of === 0;
+}
+
+function isValidPrefix(prefix: string): boolean {
+  // Characters bound bytes from below, so an endless text is never encoded. A lone surrogate has no UTF-8 form.
+  if (prefix === '' || prefix.length > MAX_PREFIX_BYTES || prefix.endsWith('@')) return false;
+  return utf8Bytes(prefix) <= MAX_PREFIX_BYTES && !/\p{Surrogate}/u.test(prefix);
+}
+
+function windowOf(group: GroupDescriptor): number | null {
+  return group.sliding_window ?? null;
+}
+
+/** The one hash span of all groups (rule 16). */
+function hashSpan(descriptor: Descriptor): number {
+  return descriptor.groups[0]!.hash_block_size;
+}
+
+/** The store group of `main_event_group`, if it has one. */
+function mainGroup(descriptor: Descriptor): GroupDescriptor | undefined {
+  const index = descriptor.gpu_to_store_group[descriptor.main_event_group] ?? null;
+  return index === null ? undefined : descriptor.groups[index];
+}

@@ -1,0 +1,108 @@
+// Finds, compiles and instantiates the core's WebAssembly builds. The modules are carried as text in generated JavaScript (build
+// output), so that Node, Deno, a browser and any bundler find them without a path or a fetch. One source makes all builds
+// (assembly/layout.ts); which one serves is decided by the wanted caps and by how many groups and prefixes the contract has.
+import { type ASUtil, instantiateSync } from '@assemblyscript/loader';
+import { ConfigError } from '../errors.js';
+import { wasmBase64 as defaultText } from './wasm/default.js';
+
+/** A build of the core. `tiny` and `tiny-wide` have caps that tests can reach. */
+export type BuildName = 'default' | 'wide' | 'large' | 'tiny' | 'tiny-wide';
+
+/** What the core exports; addresses are WebAssembly globals. Known to src/core only. */
+export interface CoreExports extends Record<string, unknown> {
+  readonly memory: WebAssembly.Memory;
+  hashBytes(length: number, seedLow: number, seedHigh: number): void;
+  hashBlocks(blocks: number, blockBytes: number, seedLow: number, seedHigh: number, firstOut: number): void;
+  chainHashes(count: number): void;
+  configure(): number;
+  learn(hasParent: number, salted: number, blocks: number, digests: number): number;
+  applyMessage(length: number): number;
+  reconcile(objects: number, withEdge: number): number;
+  clearResidency(): void;
+  dropAll(): void;
+  lookup(blocks: number, tokens: number): number;
+  compact(budget: number): number;
+  explain(blocks: number, tokens: number): number;
+  blockState(block: number): number;
+  missing(block: number, group: number): number;
+}
+
+/** Groups and prefixes a build has room for (assembly/layout.ts). */
+const SHAPES: Record<BuildName, { edges: number; groups: number; prefixes: number }> = {
+  default: { edges: 262_144, groups: 8, prefixes: 64 },
+  wide: { edges: 262_144, groups: 64, prefixes: 1024 },
+  large: { edges: 4_194_304, groups: 8, prefixes: 64 },
+  tiny: { edges: 64, groups: 8, prefixes: 64 },
+  'tiny-wide': { edges: 64, groups: 64, prefixes: 1024 },
+};
+
+/** Builds that may serve a cache that is to remember `edges` edges, the preferred one first. */
+export function candidateBuilds(edges: number): BuildName[] {
+  if (!Number.isSafeInteger(edges) || edges < 1 || edges > SHAPES.large.edges) {
+    throw new ConfigError(
+      'limits-edges',
+      `limits.edges is ${edges}; give a whole number from 1 to ${SHAPES.large.edges} (default ${SHAPES.default.edges}).`,
+    );
+  }
+  return edges <= SHAPES.default.edges ? ['default', 'wide'] : ['large'];
+}
+
+/** The first of `names` with room for so many groups and prefixes, or null. */
+export function fittingBuild(names: readonly BuildName[], groups: number, prefixes: number): BuildName | null {
+  return names.find((name) => SHAPES[name].groups >= groups && SHAPES[name].prefixes >= prefixes) ?? null;
+}
+
+const compiled = new Map<BuildName, Promise<WebAssembly.Module>>();
+
+/** The compiled module of a build; compiled once a process. */
+export function loadBuild(name: BuildName): Promise<WebAssembly.Module> {
+  let module = compiled.get(name);
+  if (module === undefined) {
+    module = wasmText(name).then((text) => WebAssembly.compile(decode(text)));
+    compiled.set(name, module);
+  }
+  return module;
+}
+
+/** The default build, compiled at once (small enough for a browser's main thread). */
+export function loadDefaultNow(): WebAssembly.Module {
+  return new WebAssembly.Module(decode(defaultText));
+}
+
+function decode(text: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+}
+
+async function wasmText(name: BuildName): Promise<string> {
+  // Literal paths, so that bundlers see them.
+  switch (name) {
+    case 'default':
+      return defaultText;
+    case 'wide':
+      return (await import('./wasm/wide.js')).wasmBase64;
+    case 'large':
+      return (await import('./wasm/large.js')).wasmBase64;
+    case 'tiny':
+      return (await import('./wasm/tiny.js')).wasmBase64;
+    case 'tiny-wide':
+      return (await import('./wasm/tiny-wide.js')).wasmBase64;
+  }
+}
+
+/** A fresh instance with its whole memory reserved. */
+export function instantiateBuild(module: WebAssembly.Module): CoreExports {
+  const { exports } = instantiateSync<CoreExports & ASUtil>(module, {});
+  const needed = globalOf(exports, 'MEMORY_END');
+  if (exports.memory.buffer.byteLength < needed) {
+    throw new ConfigError(
+      'core-memory',
+      `the core needs ${needed} bytes but asconfig.json reserves ${exports.memory.buffer.byteLength}; rebuild with matching pages.`,
+    );
+  }
+  return exports;
+}
+
+/** The value of an exported address or cap. */
+export function globalOf(exports: CoreExports, name: string): number {
+  return Number((exports[name] as WebAssembly.Global).value) >>> 0;
+}

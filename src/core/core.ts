@@ -1,0 +1,287 @@
+// One instance of the WebAssembly core behind typed calls. This folder alone knows pointers: what goes in is copied to the core's
+// fixed input area, what comes out is read from views that never detach, since the memory never grows.
+import { type BuildName, type CoreExports, globalOf, instantiateBuild, loadBuild } from './builds.js';
+import { encodePlan, type Plan } from './plan.js';
+import { type CoreStats, readStats } from './stats.js';
+
+/** A 64-bit seed in two halves, so that it never is a BigInt on a hot path. */
+export interface HashSeed {
+  readonly low: number;
+  readonly high: number;
+}
+
+/** One stored event as the core learns it. */
+export interface LearnEvent {
+  /** External hash of the block before the first, null at a root. */
+  readonly parent: bigint | null;
+  /** Low 64 bits of each block's engine hash. */
+  readonly lows: BigUint64Array;
+  /** The whole 32-byte digests back to back, where the event carries them. */
+  readonly digests: Uint8Array | null;
+  /** `lows.length × blockSize` tokens. */
+  readonly tokens: Uint32Array;
+  readonly blockSize: number;
+  /** A cache namespace is part of the blocks' local hashes. */
+  readonly salted: boolean;
+}
+
+/** What became of a store payload. */
+export type StoreOutcome =
+  | { readonly outcome: 'applied'; readonly events: number; readonly objects: number; readonly foreignTenant: number; readonly foreignKey: number }
+  | { readonly outcome: 'malformed'; readonly index: number; readonly reason: MalformedReason }
+  | { readonly outcome: 'unreadable' };
+
+const MALFORMED = ['', 'not-a-map', 'bad-tenant', 'no-key', 'bare-prefix', 'bad-digest', 'bad-medium', 'bad-type'] as const;
+/** Why a relevant store event could not be used. */
+export type MalformedReason = Exclude<(typeof MALFORMED)[number], ''>;
+
+/** Why a walk ended: the request did, no edge was known, or the edge contradicts another. */
+export type WalkEnd = 'end' | 'missing' | 'conflict';
+const WALK_ENDS: readonly WalkEnd[] = ['end', 'missing', 'conflict'];
+
+/** How a hit came about. Blocks are counted from 0. */
+export interface CoreExplanation {
+  readonly hit: number;
+  readonly walked: number;
+  readonly stopped: WalkEnd;
+  /** For each group that kept a later endpoint from being reusable: the first block found lacking. */
+  readonly blocked: readonly {
+    readonly group: number;
+    readonly block: number;
+    /** The block's digest in hex, null while only its low 64 bits are known. */
+    readonly digest: string | null;
+    readonly ambiguous: boolean;
+    /** Ids of the group's prefixes whose object is not resident. */
+    readonly missing: readonly number[];
+  }[];
+}
+
+const STAGED_BYTES = 40; // assembly/objects.ts
+
+/** An object to be placed by a reconcile. */
+export interface ReconcileObject {
+  /** 64 lowercase hex digits. */
+  readonly digest: string;
+  readonly prefix: number;
+}
+
+/** The residency core: learned edges, resident objects, lookups. Not safe to share between threads. */
+export class Core {
+  readonly build: BuildName;
+  readonly #exports: CoreExports;
+  readonly #input: Uint8Array;
+  readonly #inputWords: Uint32Array;
+  readonly #inputLongs: BigUint64Array;
+  readonly #inputView: DataView;
+  readonly #request: Uint8Array;
+  readonly #requestLongs: BigUint64Array;
+  readonly #result: Uint8Array;
+  readonly #resultWords: Uint32Array;
+  readonly #resultLongs: BigUint64Array;
+  readonly #why: Uint32Array;
+  readonly #cells: Uint32Array;
+  readonly #counters: BigUint64Array;
+  readonly #stage: number; // offset in #input
+  readonly #eventBlocks: number;
+  #groups = 0;
+
+  private constructor(build: BuildName, exports: CoreExports) {
+    this.build = build;
+    this.#exports = exports;
+    const at = (name: string) => globalOf(exports, name);
+    const { buffer } = exports.memory;
+    const inputBytes = at('INPUT_BYTES');
+    this.#input = new Uint8Array(buffer, at('INPUT'), inputBytes);
+    this.#inputWords = new Uint32Array(buffer, at('INPUT'), inputBytes / 4);
+    this.#inputLongs = new BigUint64Array(buffer, at('INPUT'), inputBytes / 8);
+    this.#inputView = new DataView(buffer, at('INPUT'), inputBytes);
+    this.#request = new Uint8Array(buffer, at('REQUEST'), at('REQUEST_BLOCKS') * 8);
+    this.#requestLongs = new BigUint64Array(buffer, at('REQUEST'), at('REQUEST_BLOCKS'));
+    this.#result = new Uint8Array(buffer, at('RESULT'), 2048);
+    this.#resultWords = new Uint32Array(buffer, at('RESULT'), 512);
+    this.#resultLongs = new BigUint64Array(buffer, at('RESULT'), 256);
+    this.#why = new Uint32Array(buffer, at('WHY'), 64);
+    this.#cells = new Uint32Array(buffer, at('CELLS'), 64);
+    this.#counters = new BigUint64Array(buffer, at('COUNTERS'), 64);
+    this.#stage = at('STAGE') - at('INPUT');
+    this.#eventBlocks = at('EVENT_BLOCKS');
+  }
+
+  /** Compiles (once a process) and instantiates a build. */
+  static async load(build: BuildName): Promise<Core> {
+    return Core.fromModule(build, await loadBuild(build));
+  }
+
+  /** Instantiates a compiled build at once. */
+  static fromModule(build: BuildName, module: WebAssembly.Module): Core {
+    return new Core(build, instantiateBuild(module));
+  }
+
+  /** The raw exports, for benchmarks and for tests that read the core's memory. */
+  get exports(): CoreExports {
+    return this.#exports;
+  }
+
+  /** Most blocks of one lookup; later ones are not looked at. */
+  get requestBlocks(): number {
+    return this.#requestLongs.length;
+  }
+
+  /** Takes over a contract's plan and starts empty. `seed` varies the hash tables; fix it only for repeatable counters. */
+  configure(plan: Plan, seed: bigint = randomSeed()): void {
+    const bytes = encodePlan(plan, seed);
+    if (bytes.length > this.#input.length) throw new RangeError(`the contract's plan of ${bytes.length} bytes does not fit the core's input`);
+    this.#input.set(bytes);
+    if (!this.#exports.configure()) throw new RangeError(`the contract does not fit the core's ${this.build} build`);
+    this.#groups = plan.groups;
+  }
+
+  /** XXH3-64 of at most 4 MiB of bytes. */
+  hash(bytes: Uint8Array, seed: HashSeed = ZERO_SEED): bigint {
+    this.#input.set(bytes);
+    this.#exports.hashBytes(bytes.length, seed.low, seed.high);
+    return this.#resultLongs[0]!;
+  }
+
+  /** Hashes the whole blocks of `tokens` into the request area; returns how many there are (at most `requestBlocks`). */
+  hashTokens(tokens: Uint32Array, blockSize: number, seed: HashSeed): number {
+    const blocks = Math.min(Math.floor(tokens.length / blockSize), this.requestBlocks);
+    const atOnce = Math.floor(this.#inputWords.length / blockSize);
+    for (let first = 0; first < blocks; first += atOnce) {
+      const now = Math.min(atOnce, blocks - first);
+      this.#inputWords.set(tokens.subarray(first * blockSize, (first + now) * blockSize));
+      this.#exports.hashBlocks(now, blockSize * 4, seed.low, seed.high, first);
+    }
+    return blocks;
+  }
+
+  /** Puts local hashes into the request area; returns how many found room. */
+  loadLocals(locals: BigUint64Array): number {
+    const blocks = Math.min(locals.length, this.requestBlocks);
+    this.#request.set(new Uint8Array(locals.buffer, locals.byteOffset, blocks * 8));
+    return blocks;
+  }
+
+  /** A copy of the request area's first `blocks` local hashes. */
+  readLocals(blocks: number): BigUint64Array {
+    return this.#requestLongs.slice(0, blocks);
+  }
+
+  /** Sequence hashes of the request area's first `blocks` local hashes. */
+  chain(blocks: number): BigUint64Array {
+    this.#exports.chainHashes(blocks);
+    return this.#inputLongs.slice(0, blocks);
+  }
+
+  /** Learns the blocks whose local hashes stand in the request area; returns how many were learned or confirmed. */
+  learn(event: Pick<LearnEvent, 'parent' | 'lows' | 'digests' | 'salted'>): number {
+    const blocks = Math.min(event.lows.length, this.#eventBlocks);
+    this.#inputLongs[0] = event.parent ?? 0n;
+    if (event.digests === null) this.#inputLongs.set(event.lows.subarray(0, blocks), 1);
+    else this.#input.set(event.digests.subarray(0, blocks * 32), 8);
+    return this.#exports.learn(event.parent === null ? 0 : 1, event.salted ? 1 : 0, blocks, event.digests === null ? 0 : 1);
+  }
+
+  /** Hashes an event's tokens and learns it. */
+  learnTokens(event: LearnEvent, seed: HashSeed): number {
+    this.hashTokens(event.tokens, event.blockSize, seed);
+    return this.learn(event);
+  }
+
+  /** Applies one store batch from its MessagePack payload (assembly/README.md, "Store messages"). */
+  applyPayload(payload: Uint8Array): StoreOutcome {
+    if (payload.length > this.#stage) {
+      this.#exports.clearResidency();
+      return { outcome: 'unreadable' };
+    }
+    this.#input.set(payload);
+    const outcome = this.#exports.applyMessage(payload.length);
+    const said = this.#resultWords;
+    if (outcome === 0) return { outcome: 'applied', events: said[3]!, objects: said[4]!, foreignTenant: said[5]!, foreignKey: said[6]! };
+    if (outcome === 1) return { outcome: 'malformed', index: said[1]!, reason: MALFORMED[said[2]!] as MalformedReason };
+    return { outcome: 'unreadable' };
+  }
+
+  /**
+   * Replaces residency by `objects` (sorted by digest), in medium unknown: digests with edges first, and never a part of one. Returns
+   * how many found room.
+   */
+  replaceResidency(objects: readonly ReconcileObject[]): number {
+    this.#exports.clearResidency();
+    return this.#place(objects, true) + this.#place(objects, false);
+  }
+
+  #place(objects: readonly ReconcileObject[], withEdge: boolean): number {
+    const room = Math.floor((this.#input.length - this.#stage) / STAGED_BYTES);
+    let placed = 0;
+    for (let first = 0; first < objects.length; ) {
+      let last = Math.min(objects.length, first + room);
+      // A digest's objects must stand in one piece; a digest has at most 1,024, a piece has room for many more.
+      while (last < objects.length && objects[last]!.digest === objects[last - 1]!.digest) last--;
+      for (let i = first; i < last; i++) this.#stageObject(this.#stage + (i - first) * STAGED_BYTES, objects[i]!);
+      placed += this.#exports.reconcile(last - first, withEdge ? 1 : 0);
+      first = last;
+    }
+    return placed;
+  }
+
+  #stageObject(at: number, { digest, prefix }: ReconcileObject): void {
+    for (let i = 0; i < 24; i++) this.#input[at + i] = Number.parseInt(digest.slice(i * 2, i * 2 + 2), 16);
+    this.#inputView.setUint32(at + 24, Number.parseInt(digest.slice(56), 16), true);
+    this.#inputView.setUint32(at + 28, Number.parseInt(digest.slice(48, 56), 16), true);
+    this.#inputView.setUint32(at + 32, prefix, true);
+  }
+
+  /** Hit, in blocks, of a prompt of `tokens` tokens whose `blocks` local hashes stand in the request area. */
+  lookup(blocks: number, tokens: number): number {
+    return this.#exports.lookup(blocks, tokens);
+  }
+
+  /** The same hit, touching nothing, with what stood in the way of more. */
+  explain(blocks: number, tokens: number): CoreExplanation {
+    const hit = this.#exports.explain(blocks, tokens);
+    const walked = this.#resultWords[0]!;
+    const stopped = WALK_ENDS[this.#resultWords[1]!]!;
+    const blocked = [];
+    for (let group = 0; group < this.#groups; group++) {
+      const block = this.#why[group]! - 1;
+      if (block < 0) continue;
+      const state = this.#exports.blockState(block);
+      const digest = state & 1 ? hexOf(this.#result.subarray(0, 32)) : null;
+      const count = this.#exports.missing(block, group);
+      const missing = [...new Uint16Array(this.#result.buffer, this.#result.byteOffset, count)];
+      blocked.push({ group, block, digest, ambiguous: (state & 4) !== 0, missing });
+    }
+    return { hit, walked, stopped, blocked };
+  }
+
+  /** Moves at most `budget` edges of the path just looked up next to each other, for the next lookup's sake. */
+  compact(budget: number): number {
+    return this.#exports.compact(budget);
+  }
+
+  /** Forgets all objects; edges stay. */
+  clearResidency(): void {
+    this.#exports.clearResidency();
+  }
+
+  stats(): CoreStats {
+    const cap = (name: string) => globalOf(this.#exports, name);
+    return {
+      ...readStats(this.#cells, this.#counters),
+      caps: { edges: cap('EDGE_CAP'), digests: cap('DIGEST_CAP'), members: cap('MEMBER_CAP') || null, ambiguous: cap('AMBIGUOUS_CAP') },
+      memoryBytes: this.#exports.memory.buffer.byteLength,
+    };
+  }
+}
+
+/** Seed zero. */
+export const ZERO_SEED: HashSeed = { low: 0, high: 0 };
+
+function randomSeed(): bigint {
+  return crypto.getRandomValues(new BigUint64Array(1))[0]!;
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}

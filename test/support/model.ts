@@ -1,0 +1,569 @@
+// The core as plain Maps and BigInt: what `assembly/README.md` says, rule by rule, and nothing else. It is slow and
+// meant to be obviously right; the WebAssembly core has to show the same snapshot after every step. It was written
+// from the rule book alone. Where the rule book leaves a choice, the choice taken here is marked "Choice:".
+
+export type GroupKind = 'full_attention' | 'sliding_window' | 'mamba';
+
+export interface ModelGroup {
+  readonly kind: GroupKind;
+  /** Tokens per object of this group. */
+  readonly blockSize: number;
+  /** Sliding window in tokens, null for other kinds. */
+  readonly window: number | null;
+}
+
+/** The part of a contract that the core knows. All sizes in tokens. */
+export interface ModelContract {
+  /** b: span of one learned edge. */
+  readonly blockSize: number;
+  /** A: the coordinator's alignment. */
+  readonly lcm: number;
+  /** H: tokens per digest. */
+  readonly hashBlock: number;
+  /** Whether the coordinator grants partial hash hits. */
+  readonly partial: boolean;
+  readonly groups: readonly ModelGroup[];
+  /** prefix id → index of its group. */
+  readonly prefixes: readonly number[];
+}
+
+export interface ModelOptions {
+  readonly edgeCap: number;
+  /** Default: the edge cap. */
+  readonly digestCap?: number;
+  readonly ambiguousCap: number;
+  /** Wide builds keep one entry for each (digest, prefix) and bound their number. */
+  readonly wide?: boolean;
+  /** Wide builds only. */
+  readonly membershipCap?: number;
+  readonly contract: ModelContract;
+}
+
+export interface ModelBlock {
+  readonly local: bigint;
+  readonly child: bigint;
+  /** First 24 bytes of the child's digest, 48 lowercase hexadecimal digits. */
+  readonly high?: string | undefined;
+}
+
+export interface ModelEvent {
+  /** null = root. */
+  readonly parent: bigint | null;
+  readonly salted: boolean;
+  readonly blocks: readonly ModelBlock[];
+}
+
+export interface ModelDigest {
+  /** First 24 bytes, 48 lowercase hexadecimal digits. */
+  readonly high: string;
+  /** Last 8 bytes, big endian. */
+  readonly low64: bigint;
+}
+
+export interface ModelHit {
+  /** Tokens that may be credited. */
+  readonly hit: number;
+  /** Edges walked. */
+  readonly walked: number;
+  /** Whether the group is complete at the end of the walked block with this index (0 … walked − 1), now. */
+  completeAt(block: number, group: number): boolean;
+}
+
+export interface ModelSnapshot {
+  readonly edges: readonly {
+    parent: string;
+    local: string;
+    child: string;
+    conflicted: boolean;
+    assumed: boolean;
+    salted: boolean;
+    high: string | null;
+  }[];
+  /** Children of the edges in the LRU list, hottest first. */
+  readonly lru: readonly string[];
+  readonly digests: readonly { low64: string; high: string; hasEdge: boolean; objects: [number, number][] }[];
+  /** low64 of the digests without an edge, oldest first. */
+  readonly withoutEdge: readonly string[];
+  readonly ambiguous: readonly string[];
+  readonly counters: ModelCounters & { edges: number; conflicted: number; digests: number; memberships: number };
+}
+
+export interface ModelCounters {
+  repeated: number;
+  replaced: number;
+  outranked: number;
+  full: number;
+  conflicts: number;
+  ambiguities: number;
+  refused: number;
+  dropsByConflict: number;
+  dropsByAmbiguity: number;
+  edgeEvictions: number;
+  digestEvictions: number;
+}
+
+interface Edge {
+  readonly parent: bigint | null;
+  readonly local: bigint;
+  readonly child: bigint;
+  conflicted: boolean;
+  assumed: boolean;
+  salted: boolean;
+  high: string | null;
+}
+
+interface Digest {
+  readonly low64: bigint;
+  readonly high: string;
+  /** prefix id → media (cpu 1, disk 2, unknown 4); never 0. */
+  readonly objects: Map<number, number>;
+}
+
+/**
+ * False is the rule book as it stands: each full-attention unit's reach is found by itself. vLLM asks them one after the
+ * other, each only as far as the one before reached, which with partial hits and unequal blocks can grant less (see
+ * "two spans" in model-self.test.ts). True is vLLM's way; the brute force, the tests and this model then change together.
+ */
+export const REACH_IN_STORE_ORDER = false;
+
+/** Room for one object may cost this many departures in a wide build. */
+const DEPARTURES_AN_EVENT = 256;
+/** More conflicted edges than this part of the edge cap drop everything. */
+const CONFLICTED_PART = 16;
+
+const hex = (value: bigint): string => value.toString(16).padStart(16, '0');
+const keyOf = (parent: bigint | null, local: bigint): string =>
+  `${parent === null ? 'root' : hex(parent)}/${hex(local)}`;
+
+export class CoreModel {
+  readonly options: ModelOptions;
+  readonly #contract: ModelContract;
+  readonly #digestCap: number;
+  readonly #units: ModelUnit[];
+
+  readonly #byKey = new Map<string, Edge>();
+  readonly #byChild = new Map<bigint, Edge>();
+  /** Edges that are not conflicted, coldest first. */
+  readonly #lru = new Set<Edge>();
+  #conflicted = 0;
+
+  readonly #digests = new Map<bigint, Digest>();
+  /** low64 of resident digests without an edge, oldest first. */
+  #withoutEdge = new Set<bigint>();
+  readonly #ambiguous = new Set<bigint>();
+  #memberships = 0;
+
+  readonly counters: ModelCounters = {
+    repeated: 0,
+    replaced: 0,
+    outranked: 0,
+    full: 0,
+    conflicts: 0,
+    ambiguities: 0,
+    refused: 0,
+    dropsByConflict: 0,
+    dropsByAmbiguity: 0,
+    edgeEvictions: 0,
+    digestEvictions: 0,
+  };
+
+  constructor(options: ModelOptions) {
+    this.options = options;
+    this.#contract = options.contract;
+    this.#digestCap = options.digestCap ?? options.edgeCap;
+    this.#units = unitsOf(options.contract.groups);
+  }
+
+  // ---- Learned edges -------------------------------------------------------------------------------------------
+
+  learn({ parent, salted, blocks }: ModelEvent): void {
+    const named = [...(parent === null ? [] : [parent]), ...blocks.map((block) => block.child)];
+    if (new Set(named).size !== named.length) {
+      this.counters.repeated++;
+      return;
+    }
+    const parentEdge = parent === null ? undefined : this.#byChild.get(parent);
+    // Choice: a conflicted parent counts by its own flags, as any known edge does.
+    const assumed = !salted && parent !== null && (parentEdge === undefined || parentEdge.assumed || parentEdge.salted);
+    // While the event runs its own edges stand outside the LRU list, ahead of it; so an empty list means that the
+    // coldest edge is one of this event's. A drop of everything may leave strangers here, which are then not put back.
+    const own: Edge[] = [];
+    let previous = parent;
+    for (const block of blocks) {
+      const edge = this.#learnBlock(previous, block, salted, assumed);
+      if (edge === null) break;
+      this.#lru.delete(edge);
+      own.push(edge);
+      previous = block.child;
+    }
+    for (const edge of own.reverse()) if (this.#byChild.get(edge.child) === edge) this.#lru.add(edge);
+  }
+
+  /** The block's edge, touched or inserted, or null when learning stops before the next block. */
+  #learnBlock(parent: bigint | null, block: ModelBlock, salted: boolean, assumed: boolean): Edge | null {
+    const high = block.high ?? null;
+    const known = this.#byKey.get(keyOf(parent, block.local));
+    if (known !== undefined) {
+      if (known.conflicted) return null;
+      if (known.child !== block.child) {
+        this.#conflict(known);
+        return null;
+      }
+      if (known.assumed && !assumed) {
+        known.salted = salted;
+        known.assumed = false;
+      }
+      if (high !== null && known.high === null) known.high = high;
+      else if (high !== null && known.high !== high) this.#becomeAmbiguous(block.child);
+      return known;
+    }
+    let inherited: string | null = null;
+    const other = this.#byChild.get(block.child);
+    if (other !== undefined) {
+      if (other.conflicted) return null;
+      if (other.assumed && !assumed) {
+        inherited = other.high;
+        this.#edgeLeaves(other);
+        this.counters.replaced++;
+      } else if (assumed && !other.assumed) {
+        this.counters.outranked++;
+        return null;
+      } else {
+        this.#conflict(other);
+        return null;
+      }
+    }
+    if (this.#byKey.size >= this.options.edgeCap) {
+      const coldest = first(this.#lru, () => true);
+      if (coldest === undefined) {
+        this.counters.full++;
+        return null;
+      }
+      this.#edgeLeaves(coldest);
+      this.counters.edgeEvictions++;
+    }
+    const edge: Edge = {
+      parent,
+      local: block.local,
+      child: block.child,
+      conflicted: false,
+      assumed,
+      salted,
+      high: inherited ?? high,
+    };
+    this.#byKey.set(keyOf(parent, block.local), edge);
+    this.#byChild.set(block.child, edge);
+    const digest = this.#digests.get(block.child);
+    this.#withoutEdge.delete(block.child);
+    const told = digest?.high ?? inherited;
+    // Choice: a `high` that differs from the one inherited from a replaced edge makes the low64 ambiguous as well.
+    if (high !== null && told !== null && told !== high) this.#becomeAmbiguous(block.child);
+    else if (digest !== undefined) edge.high = digest.high;
+    return edge;
+  }
+
+  #conflict(edge: Edge): void {
+    edge.conflicted = true;
+    this.#conflicted++;
+    this.counters.conflicts++;
+    this.#lru.delete(edge);
+    // Choice: the digest of an edge that became conflicted stands where that of an edge that left would.
+    this.#becomesOldestWithoutEdge(edge.child);
+    if (this.#conflicted > this.options.edgeCap / CONFLICTED_PART) {
+      this.counters.dropsByConflict++;
+      this.#dropEdgesAndResidency();
+    }
+  }
+
+  #edgeLeaves(edge: Edge): void {
+    this.#byKey.delete(keyOf(edge.parent, edge.local));
+    this.#byChild.delete(edge.child);
+    this.#lru.delete(edge);
+    this.#becomesOldestWithoutEdge(edge.child);
+  }
+
+  #becomesOldestWithoutEdge(low64: bigint): void {
+    if (this.#digests.has(low64)) this.#withoutEdge = new Set([low64, ...this.#withoutEdge]);
+  }
+
+  #dropEdgesAndResidency(): void {
+    this.#byKey.clear();
+    this.#byChild.clear();
+    this.#lru.clear();
+    this.#conflicted = 0;
+    this.clearResidency();
+  }
+
+  // ---- Residency -----------------------------------------------------------------------------------------------
+
+  /** @param medium one of 1 (cpu), 2 (disk), 4 (unknown) */
+  stored(digest: ModelDigest, prefix: number, medium: number): void {
+    if (!this.#mayBeKept(digest)) return;
+    const { high, low64 } = digest;
+    const already = this.#digests.get(low64);
+    if (already === undefined && this.#digests.size >= this.#digestCap) this.#makeRoomForDigest();
+    const isNewObject = already === undefined || !already.objects.has(prefix);
+    if (this.options.wide && isNewObject && !this.#makeRoomForObject(low64)) {
+      // Choice: a refused object changes nothing of its digest, neither its place in the order nor the edge's `high`.
+      this.counters.refused++;
+      return;
+    }
+    let kept = already;
+    if (kept === undefined) {
+      kept = { low64, high, objects: new Map() };
+      this.#digests.set(low64, kept);
+      const edge = this.#edgeOf(low64);
+      // Choice: a conflicted edge isn't linked, so its unknown `high` stays unknown.
+      if (edge !== undefined) edge.high = high;
+    }
+    const media = kept.objects.get(prefix) ?? 0;
+    if (this.options.wide ? media === 0 : (media & medium) === 0) this.#memberships++;
+    kept.objects.set(prefix, media | medium);
+    if (this.#edgeOf(low64) === undefined) {
+      this.#withoutEdge.delete(low64);
+      this.#withoutEdge.add(low64);
+    }
+  }
+
+  /** @param mediaMask the media that are cleared: sum of 1 (cpu), 2 (disk), 4 (unknown) */
+  removed(digest: ModelDigest, prefix: number, mediaMask: number): void {
+    if (!this.#mayBeKept(digest)) return;
+    const kept = this.#digests.get(digest.low64);
+    const media = kept?.objects.get(prefix);
+    if (kept === undefined || media === undefined) return;
+    const left = media & ~mediaMask;
+    if (left !== 0) kept.objects.set(prefix, left);
+    else kept.objects.delete(prefix);
+    if (!this.options.wide) this.#memberships -= bitCount(media) - bitCount(left);
+    else if (left === 0) this.#memberships--;
+    if (kept.objects.size === 0) this.#digestLeaves(kept);
+  }
+
+  clearResidency(): void {
+    this.#digests.clear();
+    this.#withoutEdge.clear();
+    this.#memberships = 0;
+  }
+
+  /** A contract change: edges, residency and the ambiguous set go. Choice: the counters of what happened stay. */
+  dropAll(): void {
+    this.#dropEdgesAndResidency();
+    this.#ambiguous.clear();
+  }
+
+  /** What stored and removed do first: false when the event ends here. */
+  #mayBeKept({ high, low64 }: ModelDigest): boolean {
+    if (this.#ambiguous.has(low64)) return false;
+    // A conflicted edge is still "the edge whose child it is".
+    const told = this.#digests.get(low64)?.high ?? this.#byChild.get(low64)?.high ?? high;
+    if (told === high) return true;
+    this.#becomeAmbiguous(low64);
+    return false;
+  }
+
+  #becomeAmbiguous(low64: bigint): void {
+    if (this.#ambiguous.has(low64)) return;
+    const digest = this.#digests.get(low64);
+    if (digest !== undefined) this.#digestLeaves(digest);
+    if (this.#ambiguous.size >= this.options.ambiguousCap) {
+      this.counters.dropsByAmbiguity++;
+      this.#dropEdgesAndResidency();
+      this.#ambiguous.clear();
+    }
+    this.#ambiguous.add(low64);
+    this.counters.ambiguities++;
+  }
+
+  /** The edge that a digest of this low64 is linked with. */
+  #edgeOf(low64: bigint): Edge | undefined {
+    const edge = this.#byChild.get(low64);
+    return edge === undefined || edge.conflicted ? undefined : edge;
+  }
+
+  #digestLeaves(digest: Digest): void {
+    this.#digests.delete(digest.low64);
+    this.#withoutEdge.delete(digest.low64);
+    for (const media of digest.objects.values()) this.#memberships -= this.options.wide ? 1 : bitCount(media);
+  }
+
+  #evictDigest(low64: bigint): void {
+    this.#digestLeaves(this.#digests.get(low64)!);
+    this.counters.digestEvictions++;
+  }
+
+  #makeRoomForDigest(): void {
+    // With equal caps, when all digests have an edge all edges have a digest, and the coldest edge is the first one.
+    const victim =
+      first(this.#withoutEdge, () => true) ?? first(this.#lru, (edge) => this.#digests.has(edge.child))?.child;
+    if (victim !== undefined) this.#evictDigest(victim);
+  }
+
+  /**
+   * The membership cap of wide builds: the oldest digest without an edge goes, else the coldest edge together with its
+   * digest. Choice: the digest that is being stored, and the edge whose child it is, are passed over.
+   */
+  #makeRoomForObject(low64: bigint): boolean {
+    const cap = this.options.membershipCap ?? Number.POSITIVE_INFINITY;
+    for (let departures = 0; this.#memberships >= cap; departures++) {
+      if (departures === DEPARTURES_AN_EVENT) return false;
+      const oldest = first(this.#withoutEdge, (other) => other !== low64);
+      if (oldest !== undefined) {
+        this.#evictDigest(oldest);
+        continue;
+      }
+      const coldest = first(this.#lru, (edge) => edge.child !== low64);
+      if (coldest === undefined) return false;
+      if (this.#digests.has(coldest.child)) this.#evictDigest(coldest.child);
+      this.#edgeLeaves(coldest);
+      this.counters.edgeEvictions++;
+    }
+    return true;
+  }
+
+  // ---- Lookup --------------------------------------------------------------------------------------------------
+
+  /**
+   * @param localHashes the request's local hashes, one a block
+   * @param tokenCount n, the request's tokens
+   */
+  lookup(localHashes: readonly bigint[], tokenCount: number, { touch = true } = {}): ModelHit {
+    const { blockSize, partial } = this.#contract;
+    const most = Math.floor((partial ? tokenCount : tokenCount - 1) / blockSize);
+    const path: Edge[] = [];
+    for (const local of localHashes.slice(0, Math.max(0, most))) {
+      const edge = this.#byKey.get(keyOf(path.at(-1)?.child ?? null, local));
+      if (edge === undefined || edge.conflicted) break;
+      path.push(edge);
+    }
+    if (touch) {
+      for (const edge of path.toReversed()) {
+        this.#lru.delete(edge);
+        this.#lru.add(edge);
+      }
+    }
+    const completeAt = (block: number, group: number): boolean => this.#isComplete(path[block]!.child, group);
+    const walked = path.length;
+    // The last boundary that counts; n itself only if the walk got there, which partial hits alone allow.
+    let hit = this.#largestEndpoint(walked * blockSize, completeAt);
+    if (hit > 0 && hit === tokenCount) hit = this.#largestEndpoint(tokenCount - 1, completeAt);
+    return { hit, walked, completeAt };
+  }
+
+  /** The largest endpoint ≤ `bound`, judged from boundaries ≤ `bound` alone; 0 when there is none. */
+  #largestEndpoint(bound: number, completeAt: ModelHit['completeAt']): number {
+    const { blockSize } = this.#contract;
+    for (let end = Math.floor(bound / blockSize) * blockSize; end > 0; end -= blockSize) {
+      if (this.#isEndpoint(end, bound, completeAt)) return end;
+    }
+    return 0;
+  }
+
+  #isEndpoint(end: number, bound: number, completeAt: ModelHit['completeAt']): boolean {
+    const { blockSize, lcm, partial, groups } = this.#contract;
+    const visible: Visible = (unit, boundary) =>
+      boundary > 0 &&
+      boundary % blockSize === 0 &&
+      unit.groups.every((group) => completeAt(boundary / blockSize - 1, group));
+
+    if (!partial && end % lcm !== 0) return false;
+    if (partial && groups.some((group) => group.kind === 'sliding_window' && end % group.blockSize !== 0)) return false;
+    let reach = bound;
+    for (const unit of this.#units) {
+      if (unit.kind !== 'full_attention') continue;
+      reach = Math.min(reach, this.#reach(unit, REACH_IN_STORE_ORDER ? reach : bound, visible));
+    }
+    if (end > reach) return false;
+    return this.#units.every((unit) => {
+      if (unit.kind === 'full_attention') return true;
+      if (unit.kind === 'mamba') return visible(unit, end);
+      const needed = Math.ceil((unit.window! - 1) / unit.blockSize);
+      for (let i = 0, boundary = end; i < needed && boundary > 0; i++, boundary -= unit.blockSize)
+        if (!visible(unit, boundary)) return false;
+      return true;
+    });
+  }
+
+  /** How far a full-attention unit serves, judged from boundaries ≤ `bound`, which lies on the walked path. */
+  #reach(unit: ModelUnit, bound: number, visible: Visible): number {
+    const { partial, hashBlock } = this.#contract;
+    let run = 0;
+    while (run + unit.blockSize <= bound && visible(unit, run + unit.blockSize)) run += unit.blockSize;
+    if (!partial || unit.blockSize <= hashBlock) return run;
+    let tail = Math.min(bound, run + unit.blockSize - hashBlock);
+    while (tail > run && !visible(unit, tail)) tail--;
+    return Math.max(run, tail);
+  }
+
+  #isComplete(low64: bigint, group: number): boolean {
+    const digest = this.#digests.get(low64);
+    if (digest === undefined) return false;
+    return this.#contract.prefixes.every((itsGroup, prefix) => itsGroup !== group || digest.objects.has(prefix));
+  }
+
+  // ---- What a test compares ------------------------------------------------------------------------------------
+
+  snapshot(): ModelSnapshot {
+    return {
+      edges: [...this.#byKey.keys()].sort().map((key) => {
+        const edge = this.#byKey.get(key)!;
+        return {
+          parent: edge.parent === null ? 'root' : hex(edge.parent),
+          local: hex(edge.local),
+          child: hex(edge.child),
+          conflicted: edge.conflicted,
+          assumed: edge.assumed,
+          salted: edge.salted,
+          high: edge.high,
+        };
+      }),
+      lru: [...this.#lru].reverse().map((edge) => hex(edge.child)),
+      digests: [...this.#digests.values()]
+        .map((digest) => ({
+          low64: hex(digest.low64),
+          high: digest.high,
+          hasEdge: this.#edgeOf(digest.low64) !== undefined,
+          objects: [...digest.objects].sort((a, b) => a[0] - b[0]),
+        }))
+        .sort((a, b) => (a.low64 < b.low64 ? -1 : 1)),
+      withoutEdge: [...this.#withoutEdge].map(hex),
+      ambiguous: [...this.#ambiguous].map(hex).sort(),
+      counters: {
+        edges: this.#byKey.size,
+        conflicted: this.#conflicted,
+        digests: this.#digests.size,
+        memberships: this.#memberships,
+        ...this.counters,
+      },
+    };
+  }
+}
+
+/** Groups of equal kind, block size and window, which count together. */
+interface ModelUnit extends ModelGroup {
+  readonly groups: number[];
+}
+
+/** Whether every group of the unit is complete at this boundary of the walked path. */
+type Visible = (unit: ModelUnit, boundary: number) => boolean;
+
+function unitsOf(groups: readonly ModelGroup[]): ModelUnit[] {
+  const units: ModelUnit[] = [];
+  groups.forEach((group, index) => {
+    const same = units.find(
+      (unit) => unit.kind === group.kind && unit.blockSize === group.blockSize && unit.window === group.window,
+    );
+    if (same === undefined) units.push({ ...group, groups: [index] });
+    else same.groups.push(index);
+  });
+  return units;
+}
+
+/** The first item, in the set's order, that fits. */
+function first<T>(items: ReadonlySet<T>, fits: (item: T) => boolean): T | undefined {
+  for (const item of items) if (fits(item)) return item;
+  return undefined;
+}
+
+function bitCount(media: number): number {
+  return (media & 1) + ((media >> 1) & 1) + ((media >> 2) & 1);
+}
