@@ -10,6 +10,7 @@ import { lookup as lookupHit, lookupWhy } from './evaluate';
 import { compact as compactPath } from './compact';
 import { copyHigh, externalOf, highOf, KNOWN, linkOf } from './slots';
 import { isAmbiguous } from './ambiguous';
+import { census as count } from './census';
 
 // What the host sizes its views by
 export const INPUT = layout.INPUT;
@@ -87,3 +88,5 @@ export function blockState(block: u32): u32 {
 }
 /** After explain: ids of the group's prefixes not resident for that block, u16 each in RESULT; returns how many. */
 export function missing(block: u32, group: u32): u32 { return missingPrefixes(load<u32>(layout.INPUT + (<usize>block << 2)), group, layout.RESULT); }
+/** What is resident, group by group, in RESULT (census.ts). */
+export function census(): void { count(); }

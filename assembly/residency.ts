@@ -47,6 +47,16 @@ const DEPARTURES: u32 = 256; // wide: most edges and digests that may leave for 
   return record != 0 && record < cell(RECORD_TOP) && ownerOf(record) == slot ? record : 0;
 }
 
+@inline export function recordInUse(record: u32): bool { return isOrphan(record) || !(ownerOf(record) & FREE); }
+/** Media in which the object (record's digest, prefix) is resident; 0 = not. */
+@inline export function mediaHeld(record: u32, prefix: u32): u32 {
+  if (WIDE) return mediaOf(record, prefix);
+  const at = recordOf(record);
+  return (
+    (<u32>(load<u64>(at, 32) >> prefix) & 1) | ((<u32>(load<u64>(at, 40) >> prefix) & 1) << 1) | ((<u32>(load<u64>(at, 48) >> prefix) & 1) << 2)
+  );
+}
+
 // Digests without an edge, oldest to newest
 function joinNewest(record: u32): void {
   const newest = cell(ORPHAN_NEWEST);
@@ -77,7 +87,7 @@ function leaveOrphans(record: u32): void {
 }
 
 // Completeness
-function groupComplete(record: u32, group: u32): bool {
+export function groupComplete(record: u32, group: u32): bool {
   if (!WIDE) {
     const mask = load<u64>(GROUP_MASKS + (<usize>group << 3));
     return (unionOf(record) & mask) == mask;
@@ -378,7 +388,7 @@ export function missingPrefixes(slot: u32, group: u32, out: usize): u32 {
   let missing: u32 = 0;
   for (let prefix: u32 = 0; prefix < cell(PREFIX_COUNT); prefix++) {
     if (<u32>load<u8>(PREFIX_GROUP + <usize>prefix) != group) continue;
-    const resident = record != 0 && (WIDE ? mediaOf(record, prefix) != 0 : ((unionOf(record) >> prefix) & 1) != 0);
+    const resident = record != 0 && mediaHeld(record, prefix) != 0;
     if (!resident) {
       store<u16>(out + (<usize>missing << 1), <u16>prefix);
       missing++;

@@ -2,7 +2,7 @@
 // ranks, so agreement is equality of their texts, never a union: one rank that saw another geometry means no hints.
 // Each check runs over all replies before the next one does, so the first one broken is reported whatever the reply order.
 import { ContractError } from '../errors.js';
-import { type Contract, canonicalJson, DESCRIPTOR_FIELDS, shown, utf8Bytes } from './descriptor.js';
+import { type Contract, canonicalJson, DESCRIPTOR_FIELDS, SCHEMA_VERSION, shown, utf8Bytes } from './descriptor.js';
 import { defaultRevisions, findRevision, type RevisionSet } from './revisions.js';
 import { type ValidateOptions, validateContract } from './validate.js';
 
@@ -190,7 +190,7 @@ function metadataFault(
   if (!isFields(descriptor)) return `a descriptor that is ${shown(descriptor)}`;
   if (!hasExactly(descriptor, DESCRIPTOR_FIELDS)) return `the keys ${shown(Object.keys(descriptor).sort().join(', '))}`;
   const { schema_version, adapter, vllm_revision, main_event_block_size } = descriptor;
-  if (schema_version !== 1) return `schema_version ${shown(schema_version)}`;
+  if (schema_version !== SCHEMA_VERSION) return `schema_version ${shown(schema_version)}`;
   const known = typeof vllm_revision === 'string' ? findRevision(revisions, vllm_revision) : undefined;
   if (known === undefined || known.adapter !== adapter) {
     return `vllm_revision ${shown(vllm_revision)} with adapter ${shown(adapter)}`;

@@ -57,6 +57,18 @@ export interface Descriptor {
   readonly groups: readonly GroupDescriptor[];
 }
 
+/** The only schema so far. */
+export const SCHEMA_VERSION = 1;
+
+/** The only hash contract so far: what the adapter of every accepted vLLM revision publishes. */
+export const HASH_CONTRACT: Descriptor['hash'] = Object.freeze({
+  algorithm: 'sha256',
+  digest_encoding: 'hex',
+  gpu_event_hash: 'low64',
+  seed_policy: 'pythonhashseed-0',
+  key_separator: '@',
+});
+
 /** The fields that say which rules the other fields follow. */
 export type DescriptorIdentity = Pick<Descriptor, 'schema_version' | 'adapter' | 'vllm_revision'>;
 

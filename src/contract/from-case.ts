@@ -1,7 +1,7 @@
 // The descriptor that a worker of an oracle case's geometry would publish. The case files (data/README.md) say what vLLM's
 // coordinator was built with, which is all that a descriptor says beyond fixed facts; so a case runs through the same
 // validation as a live worker, and whether it is supported is decided before its expected hit is read.
-import type { Descriptor, GroupKind } from './descriptor.js';
+import { type Descriptor, type GroupKind, HASH_CONTRACT, SCHEMA_VERSION } from './descriptor.js';
 import { adapterOf, PINNED_REVISION } from './revisions.js';
 
 /** One store group of an oracle case. Spans are in tokens; prefixes without the final `@`. */
@@ -38,16 +38,10 @@ const FAMILY: Readonly<Record<GroupKind, string>> = {
 export function descriptorFromCase(oracleCase: OracleCaseGeometry): Descriptor {
   const { groups, hash_block_size } = oracleCase;
   return {
-    schema_version: 1,
+    schema_version: SCHEMA_VERSION,
     adapter: adapterOf(PINNED_REVISION),
     vllm_revision: PINNED_REVISION,
-    hash: {
-      algorithm: 'sha256',
-      digest_encoding: 'hex',
-      gpu_event_hash: 'low64',
-      seed_policy: 'pythonhashseed-0',
-      key_separator: '@',
-    },
+    hash: HASH_CONTRACT,
     input: { text_only: true, normalized_namespaces: true, lora: true },
     main_event_group: Math.max(
       0,

@@ -14,11 +14,13 @@ import {
   type DescriptorIdentity,
   type GroupDescriptor,
   type GroupKind,
+  HASH_CONTRACT,
   MAX_GROUPS,
   MAX_PREFIX_BYTES,
   MAX_PREFIXES,
   readDescriptor,
   readIdentity,
+  SCHEMA_VERSION,
   shown,
   utf8Bytes,
 } from './descriptor.js';
@@ -32,15 +34,6 @@ export const DEFAULT_TENANT = 'default';
  * integers, and no prompt comes near either number.
  */
 export const MAX_SPAN = 2 ** 31 - 1;
-
-const SCHEMA_VERSION = 1;
-const HASH_CONTRACT: Descriptor['hash'] = {
-  algorithm: 'sha256',
-  digest_encoding: 'hex',
-  gpu_event_hash: 'low64',
-  seed_policy: 'pythonhashseed-0',
-  key_separator: '@',
-};
 
 export interface ValidateOptions {
   /** The vLLM revisions to accept; default: the pinned one. */

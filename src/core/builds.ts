@@ -25,6 +25,7 @@ export interface CoreExports extends Record<string, unknown> {
   explain(blocks: number, tokens: number): number;
   blockState(block: number): number;
   missing(block: number, group: number): number;
+  census(): void;
 }
 
 /** Groups and prefixes a build has room for (assembly/layout.ts). */

@@ -27,11 +27,26 @@ export interface LearnEvent {
 
 /** What became of a store payload. */
 export type StoreOutcome =
-  | { readonly outcome: 'applied'; readonly events: number; readonly objects: number; readonly foreignTenant: number; readonly foreignKey: number }
+  | {
+      readonly outcome: 'applied';
+      readonly events: number;
+      readonly objects: number;
+      readonly foreignTenant: number;
+      readonly foreignKey: number;
+    }
   | { readonly outcome: 'malformed'; readonly index: number; readonly reason: MalformedReason }
   | { readonly outcome: 'unreadable' };
 
-const MALFORMED = ['', 'not-a-map', 'bad-tenant', 'no-key', 'bare-prefix', 'bad-digest', 'bad-medium', 'bad-type'] as const;
+const MALFORMED = [
+  '',
+  'not-a-map',
+  'bad-tenant',
+  'no-key',
+  'bare-prefix',
+  'bad-digest',
+  'bad-medium',
+  'bad-type',
+] as const;
 /** Why a relevant store event could not be used. */
 export type MalformedReason = Exclude<(typeof MALFORMED)[number], ''>;
 
@@ -54,6 +69,17 @@ export interface CoreExplanation {
     /** Ids of the group's prefixes whose object is not resident. */
     readonly missing: readonly number[];
   }[];
+}
+
+/** What is resident of one store group. An object in two media counts once in `objects`. */
+export interface GroupCensus {
+  readonly group: number;
+  /** Digests of which every required object is resident. */
+  readonly complete: number;
+  readonly objects: number;
+  readonly cpu: number;
+  readonly disk: number;
+  readonly unknown: number;
 }
 
 const STAGED_BYTES = 40; // assembly/objects.ts
@@ -130,7 +156,8 @@ export class Core {
   /** Takes over a contract's plan and starts empty. `seed` varies the hash tables; fix it only for repeatable counters. */
   configure(plan: Plan, seed: bigint = randomSeed()): void {
     const bytes = encodePlan(plan, seed);
-    if (bytes.length > this.#input.length) throw new RangeError(`the contract's plan of ${bytes.length} bytes does not fit the core's input`);
+    if (bytes.length > this.#input.length)
+      throw new RangeError(`the contract's plan of ${bytes.length} bytes does not fit the core's input`);
     this.#input.set(bytes);
     if (!this.#exports.configure()) throw new RangeError(`the contract does not fit the core's ${this.build} build`);
     this.#groups = plan.groups;
@@ -179,7 +206,12 @@ export class Core {
     this.#inputLongs[0] = event.parent ?? 0n;
     if (event.digests === null) this.#inputLongs.set(event.lows.subarray(0, blocks), 1);
     else this.#input.set(event.digests.subarray(0, blocks * 32), 8);
-    return this.#exports.learn(event.parent === null ? 0 : 1, event.salted ? 1 : 0, blocks, event.digests === null ? 0 : 1);
+    return this.#exports.learn(
+      event.parent === null ? 0 : 1,
+      event.salted ? 1 : 0,
+      blocks,
+      event.digests === null ? 0 : 1,
+    );
   }
 
   /** Hashes an event's tokens and learns it. */
@@ -197,7 +229,8 @@ export class Core {
     this.#input.set(payload);
     const outcome = this.#exports.applyMessage(payload.length);
     const said = this.#resultWords;
-    if (outcome === 0) return { outcome: 'applied', events: said[3]!, objects: said[4]!, foreignTenant: said[5]!, foreignKey: said[6]! };
+    if (outcome === 0)
+      return { outcome: 'applied', events: said[3]!, objects: said[4]!, foreignTenant: said[5]!, foreignKey: said[6]! };
     if (outcome === 1) return { outcome: 'malformed', index: said[1]!, reason: MALFORMED[said[2]!] as MalformedReason };
     return { outcome: 'unreadable' };
   }
@@ -265,11 +298,31 @@ export class Core {
     this.#exports.clearResidency();
   }
 
+  /** What is resident, by store group. Reads every digest: for people who look, not for hot paths. */
+  census(): GroupCensus[] {
+    this.#exports.census();
+    return Array.from({ length: this.#groups }, (_, group) => {
+      const [complete, objects, cpu, disk, unknown] = this.#resultWords.subarray(group * 5) as unknown as [
+        number,
+        number,
+        number,
+        number,
+        number,
+      ];
+      return { group, complete, objects, cpu, disk, unknown };
+    });
+  }
+
   stats(): CoreStats {
     const cap = (name: string) => globalOf(this.#exports, name);
     return {
       ...readStats(this.#cells, this.#counters),
-      caps: { edges: cap('EDGE_CAP'), digests: cap('DIGEST_CAP'), members: cap('MEMBER_CAP') || null, ambiguous: cap('AMBIGUOUS_CAP') },
+      caps: {
+        edges: cap('EDGE_CAP'),
+        digests: cap('DIGEST_CAP'),
+        members: cap('MEMBER_CAP') || null,
+        ambiguous: cap('AMBIGUOUS_CAP'),
+      },
       memoryBytes: this.#exports.memory.buffer.byteLength,
     };
   }

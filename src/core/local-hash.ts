@@ -1,8 +1,9 @@
 // Local block hashes: XXH3-64 of a block's tokens under a seed that carries LoRA name and cache namespace
 // (spec/kv-events.md 2.1: 1337 + xxh3(lora, 0) + xxh3(namespace, 1), wrapping; empty text = absent).
-import { Core, type HashSeed, ZERO_SEED } from './core.js';
+
 import { ConfigError } from '../errors.js';
 import { loadDefaultNow } from './builds.js';
+import { Core, type HashSeed, ZERO_SEED } from './core.js';
 
 const BASE_SEED = 1337n;
 const MASK = (1n << 64n) - 1n;
@@ -64,14 +65,24 @@ function hasher(): { core: Core; seeds: SeedTable } {
  * Local hashes of the whole blocks of `tokens` (u32 ids), `blockSize` tokens each; a tail is dropped.
  * @throws ConfigError `block-size` for what is no whole number from 1 to 65,536; `too-many-blocks` above 262,144.
  */
-export function blockHashes(tokens: Uint32Array | readonly number[], blockSize: number, scope: HashScope = {}): BigUint64Array {
+export function blockHashes(
+  tokens: Uint32Array | readonly number[],
+  blockSize: number,
+  scope: HashScope = {},
+): BigUint64Array {
   if (!Number.isInteger(blockSize) || blockSize < 1 || blockSize > 65_536) {
-    throw new ConfigError('block-size', `blockHashes: blockSize is ${blockSize}; give a whole number of tokens from 1 to 65536.`);
+    throw new ConfigError(
+      'block-size',
+      `blockHashes: blockSize is ${blockSize}; give a whole number of tokens from 1 to 65536.`,
+    );
   }
   const { core, seeds } = hasher();
   const ids = tokens instanceof Uint32Array ? tokens : Uint32Array.from(tokens);
   if (ids.length >= (core.requestBlocks + 1) * blockSize) {
-    throw new ConfigError('too-many-blocks', `blockHashes: ${ids.length} tokens make more than ${core.requestBlocks} blocks of ${blockSize}; hash them in parts.`);
+    throw new ConfigError(
+      'too-many-blocks',
+      `blockHashes: ${ids.length} tokens make more than ${core.requestBlocks} blocks of ${blockSize}; hash them in parts.`,
+    );
   }
   return core.readLocals(core.hashTokens(ids, blockSize, seeds.of(scope)));
 }

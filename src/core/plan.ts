@@ -45,7 +45,12 @@ export function planOf(contract: Contract): Plan {
     const bit = 1n << BigInt(group.groupId);
     if (!partial) step = lcm(step, lcm(group.blockSize, b) / b);
     if (group.kind === 'full_attention') {
-      merge(fullUnits, bit, group.blockSize / b, partial && group.blockSize > hashBlockSize && group.blockSize > b ? 1 : 0);
+      merge(
+        fullUnits,
+        bit,
+        group.blockSize / b,
+        partial && group.blockSize > hashBlockSize && group.blockSize > b ? 1 : 0,
+      );
     } else if (group.kind === 'sliding_window') {
       if (partial) step = lcm(step, lcm(group.blockSize, b) / b);
       const needed = windowBlocks(group);
@@ -67,7 +72,9 @@ function merge(units: Unit[], bit: bigint, span: number, extra: number): void {
 export function encodePlan(plan: Plan, seed: bigint): Uint8Array {
   const texts = plan.prefixes.map(({ text }) => new TextEncoder().encode(text));
   const size =
-    48 + 16 * (plan.fullUnits.length + plan.windowUnits.length) + texts.reduce((sum, text) => sum + 8 + ((text.length + 3) & ~3), 0);
+    48 +
+    16 * (plan.fullUnits.length + plan.windowUnits.length) +
+    texts.reduce((sum, text) => sum + 8 + ((text.length + 3) & ~3), 0);
   const bytes = new Uint8Array(size);
   const view = new DataView(bytes.buffer);
   const header = [

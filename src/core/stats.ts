@@ -39,13 +39,21 @@ const COUNTERS = {
  * (`caps.members` is null), objects otherwise. `runs` / `walkedBlocks` says how scattered the walked chains lie in memory.
  */
 export interface CoreStats extends Record<keyof typeof CELLS | keyof typeof COUNTERS, number> {
-  readonly caps: { readonly edges: number; readonly digests: number; readonly members: number | null; readonly ambiguous: number };
+  readonly caps: {
+    readonly edges: number;
+    readonly digests: number;
+    readonly members: number | null;
+    readonly ambiguous: number;
+  };
   /** Bytes of linear memory, reserved at start. */
   readonly memoryBytes: number;
 }
 
 /** Reads the numbers from views over the core's memory. */
-export function readStats(cells: Uint32Array, counters: BigUint64Array): Record<keyof typeof CELLS | keyof typeof COUNTERS, number> {
+export function readStats(
+  cells: Uint32Array,
+  counters: BigUint64Array,
+): Record<keyof typeof CELLS | keyof typeof COUNTERS, number> {
   const stats: Record<string, number> = {};
   for (const [name, index] of Object.entries(CELLS)) stats[name] = cells[index]!;
   for (const [name, index] of Object.entries(COUNTERS)) stats[name] = Number(counters[index]!);

@@ -1,0 +1,440 @@
+// SharedCache: what a shared Mooncake store could restore for a prompt, under one contract. It puts the rooms below together: contract
+// rules decide whether there are hints, eligibility decides what may teach, the core remembers and answers, and the rules about
+// sequence, generation and pending (design.md 5) decide when evidence goes. It has no sockets and no clock.
+import type { Contract } from '../contract/descriptor.js';
+import { type BuildName, candidateBuilds, fittingBuild, loadBuild } from '../core/builds.js';
+import { Core, type GroupCensus } from '../core/core.js';
+import { SeedTable } from '../core/local-hash.js';
+import { type Plan, planOf } from '../core/plan.js';
+import type { CoreStats } from '../core/stats.js';
+import { judgeStored } from '../events/eligibility.js';
+import { type LearnRefusal, toLearnable } from '../events/stored-blocks.js';
+import { StoreFrameError, splitStoreFrames } from '../wire/mooncake.js';
+import type { StoredEvent } from '../wire/worker-event.js';
+import { hitReasons, type Reason, type ReasonCode, reason } from './reasons.js';
+import { objectsOfKeys, ReconcileToken, type ReconcileWatermark, watermarkFault } from './reconcile.js';
+import { sequenceStep } from './sequence.js';
+
+/** A worker's rank that may teach edges. */
+export interface Source {
+  readonly workerId: string | number | bigint;
+  readonly dpRank: number;
+}
+
+/** How much a cache remembers. */
+export interface CacheLimits {
+  /** Learned edges, and as many digests: 1 … 4,194,304; above 262,144 the large build serves. Default 262,144. */
+  readonly edges?: number;
+}
+
+export interface SharedCacheOptions {
+  readonly limits?: CacheLimits;
+  /** True while contract changes are unread: no hints, no learning. Asked at every call; must be cheap. */
+  readonly isPending?: () => boolean;
+  /** Seed of the core's hash tables; fix it only for repeatable counters. Default random. */
+  readonly tableSeed?: bigint;
+}
+
+/** A prompt. Either its local hashes or its tokens must be given. */
+export interface CacheQuery {
+  /** Local hashes of the prompt's full blocks, in order. */
+  readonly localHashes?: BigUint64Array;
+  readonly tokens?: Uint32Array;
+  /** Tokens of the whole prompt. */
+  readonly tokenCount: number;
+  /** Tokens a local hash covers. */
+  readonly blockSize: number;
+  /** Provenance proven: text, LoRA name and namespace are all that the engine will hash. */
+  readonly eligible: boolean;
+  /** Used only with `tokens`. */
+  readonly loraName?: string | null;
+  /** The cache namespace (the user's salt without `dynamo-cache-salt:`). Used only with `tokens`. */
+  readonly cacheSalt?: string | null;
+}
+
+/** What vLLM would restore: the first `blocks` main event blocks, `tokens` tokens. */
+export interface CacheHits {
+  readonly blocks: number;
+  readonly tokens: number;
+}
+
+export interface Explanation {
+  readonly hits: CacheHits;
+  readonly reasons: readonly Reason[];
+}
+
+/** What an event taught. */
+export interface Learned {
+  /** Blocks learned or confirmed. */
+  readonly blocks: number;
+  /** Why it taught nothing, null when it was learned (though perhaps not whole: see the core's counters). */
+  readonly refused: LearnRefusal | 'stopped' | 'pending' | 'no-contract' | 'source-not-admitted' | null;
+}
+
+/** What became of a store message. */
+export type StoreMessageFate =
+  | 'applied'
+  | 'duplicate'
+  | 'gap-applied' //      messages were missed: residency was cleared, then this batch applied
+  | 'malformed' //        a relevant event could not be used: residency was cleared
+  | 'unreadable' //       likewise, the whole message
+  | 'pending' //          dropped; its sequence is recorded
+  | 'no-contract' //      likewise
+  | 'stale-generation' // stamped before a contract change: ignored
+  | 'stopped';
+
+/** How the message ended, and what was seen. */
+export interface StoreMessageResult {
+  readonly fate: StoreMessageFate;
+  /** Null where it could not be read or was not looked at. */
+  readonly sequence: bigint | null;
+  /** Object events applied. */
+  readonly objects: number;
+  readonly skipped: { readonly foreignTenant: number; readonly foreignKey: number };
+  /** Which event, and what was wrong, for `malformed` and `unreadable`. */
+  readonly detail: string | null;
+}
+
+export type ReconcileResult =
+  | {
+      readonly accepted: true;
+      readonly placed: number;
+      readonly leftOut: number;
+      readonly foreign: number;
+      readonly malformed: number;
+    }
+  | { readonly accepted: false; readonly reason: string };
+
+export interface CacheStats {
+  readonly generation: number;
+  readonly core: CoreStats | null;
+  readonly build: BuildName | null;
+  /** Fates of store messages, refusals of stored events and causes of clears, by code. */
+  readonly messages: Readonly<Record<string, number>>;
+  readonly refusals: Readonly<Record<string, number>>;
+  readonly clears: Readonly<Record<string, number>>;
+}
+
+const NO_HITS: CacheHits = { blocks: 0, tokens: 0 };
+const DEFAULT_EDGES = 262_144;
+const MAX_TOKENS = 0xffff_ffff;
+/** Edges moved together after a lookup that found its path scattered; done when the next event arrives, off the request path. */
+const COMPACT_BUDGET = 1024;
+const CAUSES_KEPT = 64;
+
+/** What is in force under one contract. */
+interface Force {
+  readonly contract: Contract;
+  readonly plan: Plan;
+  readonly core: Core;
+  readonly seeds: SeedTable;
+  readonly prefixIds: ReadonlyMap<string, number>;
+}
+
+/** Credits what a shared store holds. Make one with `SharedCache.create`. */
+export class SharedCache {
+  readonly #isPending: () => boolean;
+  readonly #tableSeed: bigint | undefined;
+  readonly #builds: ReadonlyMap<BuildName, WebAssembly.Module>;
+  #core: Core | null = null;
+  #force: Force | null = null;
+  #tooLarge: string | null = null;
+  #sources = new Set<string>();
+  #generation = 0;
+  #sequence: bigint | null = null;
+  #stopped = false;
+  #clearedForPending = false;
+  #scattered = false;
+  #lastClear: string | null = null;
+  #reconcile: ReconcileToken | null = null;
+  readonly #messages = new Map<string, number>();
+  readonly #refusals = new Map<string, number>();
+  readonly #clears = new Map<string, number>();
+
+  private constructor(options: SharedCacheOptions, builds: ReadonlyMap<BuildName, WebAssembly.Module>) {
+    this.#isPending = options.isPending ?? (() => false);
+    this.#tableSeed = options.tableSeed;
+    this.#builds = builds;
+  }
+
+  /**
+   * Compiles what the limits ask for; the core's memory is reserved when a contract comes.
+   * @throws ConfigError `limits-edges`.
+   */
+  static async create(options: SharedCacheOptions = {}): Promise<SharedCache> {
+    const names = candidateBuilds(options.limits?.edges ?? DEFAULT_EDGES);
+    const modules = await Promise.all(names.map(async (name) => [name, await loadBuild(name)] as const));
+    return new SharedCache(options, new Map(modules));
+  }
+
+  /** Counts contract changes. Stamp it on work that is done later. */
+  get generation(): number {
+    return this.#generation;
+  }
+  /** The contract in force, null when there is none. */
+  get contract(): Contract | null {
+    return this.#force?.contract ?? null;
+  }
+
+  /**
+   * Puts a contract into force, or none. Another contract than before: everything learned goes and the generation rises. The same: only who
+   * may teach changes.
+   */
+  updateContract(contract: Contract | null, sources: Iterable<Source> = []): void {
+    this.#sources = new Set(Array.from(sources, sourceKey));
+    if (contract?.fingerprint === this.contract?.fingerprint && this.#tooLarge === null) return;
+    this.#generation++;
+    this.#sequence = null;
+    this.#scattered = false;
+    this.#tooLarge = null;
+    this.#reconcile?.voidFor('contract-change');
+    this.#force = null;
+    this.#noteClear('contract-change');
+    if (contract === null) return;
+    const plan = planOf(contract);
+    const name = fittingBuild([...this.#builds.keys()], plan.groups, plan.prefixes.length);
+    if (name === null) {
+      this.#tooLarge = `the contract has ${plan.groups} groups and ${plan.prefixes.length} prefixes; the large build holds 8 and 64. Lower limits.edges to ${DEFAULT_EDGES}.`;
+      return;
+    }
+    if (this.#core?.build !== name) this.#core = Core.fromModule(name, this.#builds.get(name)!);
+    this.#core.configure(plan, this.#tableSeed);
+    const prefixIds = new Map(plan.prefixes.map(({ text }, id) => [text, id]));
+    this.#force = { contract, plan, core: this.#core, seeds: new SeedTable(this.#core), prefixIds };
+  }
+
+  /** Learns a GPU stored event of a worker's rank; call it before the GPU index sees the event. */
+  observeStored(source: Source, stored: StoredEvent): Learned {
+    const blocked = this.#whyIdle();
+    if (blocked !== null) return this.#refuse(blocked);
+    const { core, contract, seeds } = this.#force!;
+    if (!this.#sources.has(sourceKey(source))) return this.#refuse('source-not-admitted');
+    const verdict = judgeStored(stored);
+    const { mainEventBlockSize: blockSize, mainEventGroup } = contract;
+    const learnable = toLearnable(stored, { blockSize, mainEventGroup, verdict });
+    if ('refused' in learnable) return this.#refuse(learnable.refused);
+    this.#compact(core);
+    const seed = seeds.of({ loraName: learnable.loraName, cacheNamespace: learnable.namespace });
+    return { blocks: core.learnTokens({ ...learnable, blockSize }, seed), refused: null };
+  }
+
+  /**
+   * Applies one message of the master's event stream, as its three frames. Never throws for what the wire brought; `generation` is the one
+   * that was in force when the message was received (default: now).
+   */
+  applyStoreMessage(
+    frames: readonly Uint8Array[],
+    { generation = this.#generation }: { generation?: number } = {},
+  ): StoreMessageResult {
+    if (this.#stopped) return this.#fate('stopped', null);
+    if (generation !== this.#generation) return this.#fate('stale-generation', null);
+    let sequence: bigint;
+    let payload: Uint8Array;
+    try {
+      ({ sequence, payload } = splitStoreFrames(frames));
+    } catch (error) {
+      if (!(error instanceof StoreFrameError)) throw error;
+      if (error.sequence !== null) this.#sequence = error.sequence;
+      this.#clear(`unreadable:${error.code}`);
+      return this.#fate('unreadable', error.sequence, error.message);
+    }
+    const step = sequenceStep(this.#sequence, sequence);
+    if (step === 'duplicate') return this.#fate('duplicate', sequence);
+    this.#sequence = sequence;
+    if (this.#isPending()) {
+      if (!this.#clearedForPending) this.#clear('pending');
+      this.#clearedForPending = true;
+      this.#reconcile?.voidFor('pending');
+      return this.#fate('pending', sequence);
+    }
+    this.#clearedForPending = false;
+    if (this.#force === null) return this.#fate('no-contract', sequence);
+    if (step === 'gap') this.#clear('gap');
+    const { core } = this.#force;
+    this.#compact(core);
+    const outcome = core.applyPayload(payload);
+    if (outcome.outcome === 'unreadable') {
+      this.#noteClear('unreadable:payload');
+      return this.#fate(
+        'unreadable',
+        sequence,
+        'the payload is no MessagePack array of a timestamp and at most 4,096 events',
+      );
+    }
+    if (outcome.outcome === 'malformed') {
+      this.#noteClear(`malformed:${outcome.reason}`);
+      return this.#fate('malformed', sequence, `event ${outcome.index}: ${outcome.reason}`);
+    }
+    this.#reconcile?.keep(sequence, payload);
+    const { objects, foreignTenant, foreignKey } = outcome;
+    return {
+      ...this.#fate(step === 'gap' ? 'gap-applied' : 'applied', sequence),
+      objects,
+      skipped: { foreignTenant, foreignKey },
+    };
+  }
+
+  /** The stream was interrupted, or evidence has grown too old: residency goes, and the next message has no predecessor. */
+  streamLost(cause: string): void {
+    this.#sequence = null;
+    this.#clear(cause);
+  }
+
+  /** Opens a reconcile: from now on messages are kept, to be applied again on top of the key list. An open one is voided. */
+  beginReconcile(): ReconcileToken {
+    this.#reconcile?.voidFor('superseded');
+    this.#reconcile = new ReconcileToken();
+    if (this.#force === null) this.#reconcile.voidFor('no-contract');
+    return this.#reconcile;
+  }
+
+  /**
+   * Replaces residency by the master's keys (one object key each) and applies again what was received since `token` was made. Refused, with a
+   * reason, unless the stream was unbroken around the list.
+   */
+  reconcile(token: ReconcileToken, keys: Iterable<string>, watermark: ReconcileWatermark): ReconcileResult {
+    const refused =
+      this.#whyIdle() ??
+      token.voided ??
+      (token === this.#reconcile ? watermarkFault(token.firstSequence, watermark) : 'superseded');
+    if (this.#reconcile === token) this.#reconcile = null;
+    if (refused !== null) return { accepted: false, reason: refused };
+    const { core, prefixIds } = this.#force!;
+    const { objects, foreign, malformed } = objectsOfKeys(keys, prefixIds);
+    const placed = core.replaceResidency(objects);
+    this.#clearedForPending = false;
+    for (const payload of token.payloads) core.applyPayload(payload);
+    return { accepted: true, placed, leftOut: objects.length - placed, foreign, malformed };
+  }
+
+  /** Ends all hints; residency is forgotten. */
+  stop(): void {
+    this.streamLost('stopped');
+    this.#stopped = true;
+  }
+
+  /** What vLLM would restore from the store for this prompt. Zero when in doubt; `explain` says why. */
+  lookup(query: CacheQuery): CacheHits {
+    if (this.#whyNot(query) !== null) return NO_HITS;
+    const { core, plan } = this.#force!;
+    const blocks = core.lookup(this.#loadQuery(query), query.tokenCount);
+    this.#scattered = true;
+    return { blocks, tokens: blocks * plan.blockSize };
+  }
+
+  /** The same hits with the reasons why they are not more. Touches nothing; slower. */
+  explain(query: CacheQuery): Explanation {
+    const refused = this.#whyNot(query);
+    if (refused !== null) return { hits: NO_HITS, reasons: [refused] };
+    const { core, contract, plan } = this.#force!;
+    const blocks = this.#loadQuery(query);
+    const explanation = core.explain(blocks, query.tokenCount);
+    const reasons = hitReasons({
+      plan,
+      kinds: contract.groups.map(({ kind }) => kind),
+      hashBlockSize: contract.hashBlockSize,
+      explanation,
+      blocks,
+      tokens: query.tokenCount,
+      lastClear: this.#lastClear,
+      digests: core.stats().digests,
+    });
+    if (query.tokenCount > core.requestBlocks * plan.blockSize && explanation.walked === core.requestBlocks) {
+      reasons.unshift(reason('request-too-long', `One lookup reads ${core.requestBlocks} blocks.`, core.requestBlocks));
+    }
+    return { hits: { blocks: explanation.hit, tokens: explanation.hit * plan.blockSize }, reasons };
+  }
+
+  /** What is resident, by store group; empty without a contract. Reads every digest: not for hot paths. */
+  census(): GroupCensus[] {
+    return this.#force?.core.census() ?? [];
+  }
+
+  stats(): CacheStats {
+    return {
+      generation: this.#generation,
+      core: this.#force?.core.stats() ?? null,
+      build: this.#force?.core.build ?? null,
+      messages: Object.fromEntries(this.#messages),
+      refusals: Object.fromEntries(this.#refusals),
+      clears: Object.fromEntries(this.#clears),
+    };
+  }
+
+  #whyIdle(): 'stopped' | 'pending' | 'no-contract' | null {
+    if (this.#stopped) return 'stopped';
+    if (this.#isPending()) return 'pending';
+    return this.#force === null ? 'no-contract' : null;
+  }
+
+  #whyNot(query: CacheQuery): Reason | null {
+    const idle = this.#whyIdle();
+    if (idle === 'no-contract' && this.#tooLarge !== null) return reason('contract-too-large', this.#tooLarge);
+    if (idle !== null) return reason(idle, IDLE_TEXT[idle]);
+    const { blockSize } = this.#force!.plan;
+    if (!query.eligible)
+      return reason('ineligible', 'The request is not proven to be plain text under a known LoRA name and namespace.');
+    if (query.blockSize !== blockSize)
+      return reason(
+        'block-size',
+        `The query's blocks have ${query.blockSize} tokens, the contract's main event blocks ${blockSize}.`,
+      );
+    const { tokenCount } = query;
+    if (!(Number.isInteger(tokenCount) && tokenCount > 0 && tokenCount <= MAX_TOKENS))
+      return reason('empty-prompt', `tokenCount is ${tokenCount}.`);
+    return null;
+  }
+
+  #loadQuery({ localHashes, tokens, tokenCount, blockSize, loraName, cacheSalt }: CacheQuery): number {
+    const { core, seeds } = this.#force!;
+    if (localHashes !== undefined) return core.loadLocals(localHashes);
+    if (tokens === undefined) return 0;
+    return core.hashTokens(
+      tokens.subarray(0, tokenCount),
+      blockSize,
+      seeds.of({ loraName, cacheNamespace: cacheSalt }),
+    );
+  }
+
+  #compact(core: Core): void {
+    if (this.#scattered) core.compact(COMPACT_BUDGET);
+    this.#scattered = false;
+  }
+
+  #clear(cause: string): void {
+    this.#force?.core.clearResidency();
+    this.#noteClear(cause);
+  }
+
+  #noteClear(cause: string): void {
+    this.#reconcile?.voidFor(cause);
+    this.#lastClear = cause;
+    tally(this.#clears, cause);
+  }
+
+  #refuse(refused: NonNullable<Learned['refused']>): Learned {
+    tally(this.#refusals, refused);
+    return { blocks: 0, refused };
+  }
+
+  #fate(fate: StoreMessageFate, sequence: bigint | null, detail: string | null = null): StoreMessageResult {
+    tally(this.#messages, fate);
+    return { fate, sequence, objects: 0, skipped: { foreignTenant: 0, foreignKey: 0 }, detail };
+  }
+}
+
+const IDLE_TEXT: Record<'stopped' | 'pending' | 'no-contract', string> = {
+  stopped: 'The cache was stopped.',
+  pending: 'Contract changes of the workers are being read.',
+  'no-contract': 'No validated contract is in force: no worker published one, or workers disagree.',
+} satisfies Partial<Record<ReasonCode, string>>;
+
+function sourceKey({ workerId, dpRank }: Source): string {
+  return `${typeof workerId === 'string' ? 's' : 'n'}${workerId}/${dpRank}`;
+}
+
+/** Counts under `key`; causes may come from callers, so their number is bounded. */
+function tally(counts: Map<string, number>, key: string): void {
+  const name = counts.has(key) || counts.size < CAUSES_KEPT ? key : 'other';
+  counts.set(name, (counts.get(name) ?? 0) + 1);
+}

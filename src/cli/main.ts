@@ -1,0 +1,24 @@
+#!/usr/bin/env node
+// The `moonroute` command: one file a subcommand, put together here. Exit code 0 only for success; errors go to stderr.
+import { Command } from 'commander';
+import { MoonrouteError } from '../errors.js';
+import { contractCommand } from './contract.js';
+import { hashCommand } from './hash.js';
+import { oracleCommand } from './oracle.js';
+import { replayCommand } from './replay.js';
+
+const program = new Command('moonroute')
+  .description('KV-cache-aware routing core: credits prompt prefixes that only a shared Mooncake store holds.')
+  .showHelpAfterError()
+  .addCommand(oracleCommand())
+  .addCommand(replayCommand())
+  .addCommand(contractCommand())
+  .addCommand(hashCommand());
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  const known = error instanceof MoonrouteError || (error as NodeJS.ErrnoException).code !== undefined;
+  console.error(known ? `moonroute: ${(error as Error).message}` : error);
+  process.exitCode = 1;
+}

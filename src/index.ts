@@ -1,0 +1,25 @@
+// The browser-safe entry: everything that needs no sockets, files or other Node features.
+
+export type { Reason, ReasonCode } from './cache/reasons.js';
+export type { ReconcileToken, ReconcileWatermark } from './cache/reconcile.js';
+export {
+  type CacheHits,
+  type CacheLimits,
+  type CacheQuery,
+  type CacheStats,
+  type Explanation,
+  type Learned,
+  type ReconcileResult,
+  SharedCache,
+  type SharedCacheOptions,
+  type Source,
+  type StoreMessageFate,
+  type StoreMessageResult,
+} from './cache/shared-cache.js';
+export * from './contract/index.js';
+export type { GroupCensus } from './core/core.js';
+export { blockHashes, type HashScope, sequenceHashes } from './core/local-hash.js';
+export type { CoreStats } from './core/stats.js';
+export * from './errors.js';
+export { decodeWorkerBatch, decodeWorkerMessage, type WorkerBatch } from './wire/vllm.js';
+export type { ClearedEvent, IgnoredEvent, RemovedEvent, StoredEvent, WorkerEvent } from './wire/worker-event.js';

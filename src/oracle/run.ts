@@ -1,0 +1,143 @@
+// Runs an oracle case through the real path: worker event bytes are decoded and learned, store message bytes are applied, and the prompt
+// is looked up. Whether a case is supported is decided from its contract and its events alone, before the expected hit is read.
+import type { Reason } from '../cache/reasons.js';
+import type { CacheQuery, SharedCache } from '../cache/shared-cache.js';
+import { descriptorFromCase } from '../contract/from-case.js';
+import { validateContract } from '../contract/validate.js';
+import { ContractError } from '../errors.js';
+import { decodeWorkerMessage } from '../wire/vllm.js';
+import { type StoreEncoding, storeMessages, type WorkerEncoding, workerMessages } from './case-bytes.js';
+import type { OracleCase } from './case-file.js';
+
+const SOURCE = { workerId: 'oracle', dpRank: 0 };
+
+/** How a case ended. `over` is the one failure: credit above what vLLM restores. */
+export type Verdict = 'equal' | 'under' | 'over' | 'unsupported';
+
+export interface CaseResult {
+  readonly name: string;
+  readonly verdict: Verdict;
+  /** Tokens credited; null where unsupported. */
+  readonly credited: number | null;
+  /** Tokens that vLLM's worker reports. */
+  readonly expected: number;
+  /** Why unsupported: a contract error's code, or why an event taught nothing. */
+  readonly unsupported: string | null;
+  /** Why the credit is not more. */
+  readonly reasons: readonly Reason[];
+}
+
+/** Counts of a file, as design.md 9 names them. */
+export interface OracleSummary {
+  readonly cases: number;
+  readonly equal: number;
+  /** Of the equal ones, those with a hit above zero. */
+  readonly equalWithHit: number;
+  readonly under: number;
+  readonly over: number;
+  readonly unsupported: number;
+}
+
+/** How the case's publishers write. */
+export interface OracleEncoding {
+  readonly worker: WorkerEncoding;
+  readonly store: StoreEncoding;
+}
+
+const DEFAULT_ENCODING: OracleEncoding = { worker: { form: 'map', hashes: 'u64' }, store: { generation: 'A' } };
+
+/** A cache that has learned the case's GPU blocks; or why the case is not supported. */
+export function prepareCase(
+  cache: SharedCache,
+  oracleCase: OracleCase,
+  encoding: WorkerEncoding = DEFAULT_ENCODING.worker,
+): string | null {
+  cache.updateContract(null);
+  try {
+    cache.updateContract(validateContract(descriptorFromCase(geometryOf(oracleCase))), [SOURCE]);
+  } catch (error) {
+    if (error instanceof ContractError) return error.code;
+    throw error;
+  }
+  let refused: string | null = null;
+  for (const frames of workerMessages(oracleCase, encoding)) {
+    const { events, rejected } = decodeWorkerMessage(frames).batch;
+    for (const { code } of rejected) refused ??= code;
+    for (const event of events) if (event.type === 'stored') refused ??= cache.observeStored(SOURCE, event).refused;
+  }
+  return refused;
+}
+
+/** The case's prompt. */
+export function queryOf({
+  tokens,
+  requestTokenCount,
+  mainEventBlockSize,
+  loraName,
+  cacheSalt,
+}: OracleCase): CacheQuery {
+  return {
+    tokens: tokens.subarray(0, requestTokenCount),
+    tokenCount: requestTokenCount,
+    blockSize: mainEventBlockSize ?? 0,
+    // A raw salt is no namespace: nothing proves what it was hashed with.
+    eligible: cacheSalt === null,
+    loraName,
+  };
+}
+
+/** Runs one case on `cache`, whose contract is replaced. */
+export function runCase(
+  cache: SharedCache,
+  oracleCase: OracleCase,
+  encoding: OracleEncoding = DEFAULT_ENCODING,
+): CaseResult {
+  const { name } = oracleCase;
+  const unsupported = prepareCase(cache, oracleCase, encoding.worker);
+  if (unsupported !== null) {
+    return {
+      name,
+      verdict: 'unsupported',
+      credited: null,
+      expected: oracleCase.expected.workerHitTokens,
+      unsupported,
+      reasons: [],
+    };
+  }
+  for (const frames of storeMessages(oracleCase, encoding.store)) cache.applyStoreMessage(frames);
+  const query = queryOf(oracleCase);
+  const credited = cache.lookup(query).tokens;
+  const { reasons } = cache.explain(query);
+  const expected = oracleCase.expected.workerHitTokens;
+  const verdict = credited === expected ? 'equal' : credited < expected ? 'under' : 'over';
+  return { name, verdict, credited, expected, unsupported: null, reasons };
+}
+
+/** Counts results. */
+export function summarise(results: readonly CaseResult[]): OracleSummary {
+  const count = (verdict: Verdict) => results.filter((result) => result.verdict === verdict).length;
+  return {
+    cases: results.length,
+    equal: count('equal'),
+    equalWithHit: results.filter(({ verdict, expected }) => verdict === 'equal' && expected > 0).length,
+    under: count('under'),
+    over: count('over'),
+    unsupported: count('unsupported'),
+  };
+}
+
+function geometryOf(oracleCase: OracleCase): Parameters<typeof descriptorFromCase>[0] {
+  return {
+    hash_block_size: oracleCase.hashBlockSize,
+    coordinator_alignment: oracleCase.alignment,
+    partial_hash_hits: oracleCase.partialHashHits,
+    main_event_block_size: oracleCase.mainEventBlockSize,
+    groups: oracleCase.groups.map(({ kind, blockSize, window, prefixes }, group_id) => ({
+      group_id,
+      kind,
+      block_size: blockSize,
+      window,
+      prefixes,
+    })),
+  };
+}
