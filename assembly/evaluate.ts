@@ -27,7 +27,7 @@ function note(mask: u64, block: u32): void {
     if ((lacking >> group) & 1 && !load<u32>(WHY + (<usize>group << 2))) store<u32>(WHY + (<usize>group << 2), block);
 }
 
-/** How far a full-attention unit reaches within the first `limit` blocks. */
+/** How far a full-attention unit reaches within the first `limit` blocks; at most `limit`. */
 function reachOf(mask: u64, span: u32, tail: bool, limit: u32): u32 {
   let reach: u32 = 0;
   if (span == 1) {
@@ -53,9 +53,10 @@ function evaluate(limit: u32): u32 {
   const ends = endMask();
   const windows = cell(WINDOW_COUNT);
   let reach = limit;
+  // One after the other, in store order, each asked only as far as the one before reached, as vLLM does.
   for (let unit: u32 = 0; unit < cell(FULL_COUNT); unit++) {
     const at = FULL_UNITS + (<usize>unit << 4);
-    reach = min(reach, reachOf(load<u64>(at), load<u32>(at, 8), load<u32>(at, 12) != 0, limit));
+    reach = reachOf(load<u64>(at), load<u32>(at, 8), load<u32>(at, 12) != 0, reach);
   }
   let end = reach - (reach % step);
   for (let unit: u32 = 0; unit < windows; unit++) store<u32>(WINDOW_LOW + (<usize>unit << 2), end);

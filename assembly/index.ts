@@ -3,7 +3,7 @@ import * as layout from './layout';
 import { cell, STOPPED } from './cells';
 import { xxh3, xxh3Blocks, xxh3Chain } from './xxh3';
 import { configure as takeContract } from './contract';
-import { dropEverything, learn as learnEvent } from './edges';
+import { learn as learnEvent } from './edges';
 import { clearResidency as clearAll, digestOf, missingPrefixes, placeObjects } from './residency';
 import { applyBatch } from './objects';
 import { lookup as lookupHit, lookupWhy } from './evaluate';
@@ -66,8 +66,6 @@ export function applyMessage(length: u32): u32 { return applyBatch(length); }
 /** Places staged objects at STAGE as medium unknown (residency.ts); returns how many found room. */
 export function reconcile(objects: u32, withEdge: u32): u32 { return placeObjects(layout.STAGE, objects, withEdge != 0); }
 export function clearResidency(): void { clearAll(); }
-/** Drops edges and residency together; the ambiguous set stays. */
-export function dropAll(): void { dropEverything(); }
 /** Hit of the prompt whose local hashes are REQUEST[0 … blocks), in blocks; touches what it walked. */
 export function lookup(blocks: u32, tokens: u32): u32 { return lookupHit(blocks, tokens); }
 /** Moves at most `budget` edges of the path just looked up together; returns how many. */

@@ -10,7 +10,7 @@ import {
   DIGEST_CAP, DIGEST_TABLE, EXTENTS, EXTENT_GEN, GROUPS, GROUP_MASKS, INDEX_MASK, MEMBER_CAP, PREFIX_GROUP, RECORDS, WIDE,
 } from './layout';
 import {
-  addCount, AMBIGUITIES, AMBIGUITY_DROPS, cell, CLEARS, count, DIGESTS, DIGEST_EVICTIONS, DIGEST_SPREAD, GENERATION, GROUP_COUNT, MEMBERS,
+  addCount, AMBIGUITIES, AMBIGUITY_DROPS, cell, CLEARS, count, DIGESTS, DIGEST_EVICTIONS, DIGEST_SPREAD, EDGE_EVICTIONS, GENERATION, GROUP_COUNT, MEMBERS,
   ORPHAN_DIGESTS, ORPHAN_NEWEST, ORPHAN_OLDEST, PREFIX_COUNT, RECORD_FREE, RECORD_TOP, REFUSED_OBJECTS, REMOVED_OBJECTS, setCell,
   SKIPPED_AMBIGUOUS, STORED_OBJECTS,
 } from './cells';
@@ -186,28 +186,30 @@ function forgetDigest(record: u32): void {
 function evictDigest(): bool {
   const record = cell(ORPHAN_OLDEST) ? cell(ORPHAN_OLDEST) : digestOf(prevOf(0));
   if (!record) return false;
-  dropDigest(record);
-  count(DIGEST_EVICTIONS);
+  dropForRoom(record);
   return true;
 }
-/** Wide: makes room for one object. Cold edges whose digest is not resident go too: they are the coldest evidence. */
-function makeMemberRoom(): bool {
+/** Wide: makes room for one object of `low`, which itself stays. Cold edges whose digest is not resident go too: they are the coldest evidence. */
+function makeMemberRoom(low: u64): bool {
   for (let left = DEPARTURES; cell(MEMBERS) >= MEMBER_CAP; left--) {
     if (!left) return false;
-    if (cell(ORPHAN_OLDEST)) {
-      evictDigest();
-      continue;
-    }
-    const slot = prevOf(0);
-    if (!slot) return false;
-    const record = digestOf(slot);
-    if (record) {
-      dropDigest(record);
-      count(DIGEST_EVICTIONS);
-    }
-    removeEdge(slot);
+    let record = cell(ORPHAN_OLDEST);
+    if (record && lowOf(record) == low) record = ownerOf(record) & OWNER_MASK;
+    if (!record) {
+      let slot = prevOf(0);
+      if (slot && externalOf(slot) == low) slot = prevOf(slot);
+      if (!slot) return false;
+      record = digestOf(slot);
+      if (record) dropForRoom(record);
+      removeEdge(slot);
+      count(EDGE_EVICTIONS);
+    } else dropForRoom(record);
   }
   return true;
+}
+@inline function dropForRoom(record: u32): void {
+  dropDigest(record);
+  count(DIGEST_EVICTIONS);
 }
 /** Two digests share `low`: nothing of it is kept, and nothing will be until the contract changes. */
 function makeAmbiguous(low: u64): void {
@@ -270,23 +272,17 @@ function admitDigest(low: u64, hash: u64, high: usize): u32 {
 /** An object has been stored. `high`: address of the digest's first 24 bytes; `medium`: CPU, DISK or UNKNOWN. */
 export function storeObject(high: usize, low: u64, prefix: u32, medium: u32): void {
   const hash = hashKey(low);
-  let found = identify(low, hash, high);
+  const found = identify(low, hash, high);
   if (found < 0) return;
-  if (WIDE && cell(MEMBERS) >= MEMBER_CAP && !(found && mediaOf(found, prefix))) {
-    if (!makeMemberRoom()) {
-      count(REFUSED_OBJECTS);
-      return;
-    }
-    found = <i32>findDigest(hash, low);
-  }
   let record = <u32>found;
-  if (!record) {
-    if (cell(DIGESTS) >= DIGEST_CAP && !evictDigest()) {
-      count(REFUSED_OBJECTS);
-      return;
-    }
-    record = admitDigest(low, hash, high);
-  } else if (isOrphan(record) && cell(ORPHAN_NEWEST) != record) {
+  let room = record != 0 || cell(DIGESTS) < DIGEST_CAP || evictDigest();
+  if (WIDE && room && cell(MEMBERS) >= MEMBER_CAP && !(record && mediaOf(record, prefix))) room = makeMemberRoom(low);
+  if (!room) {
+    count(REFUSED_OBJECTS);
+    return;
+  }
+  if (!record) record = admitDigest(low, hash, high);
+  else if (isOrphan(record) && cell(ORPHAN_NEWEST) != record) {
     leaveOrphans(record);
     joinNewest(record);
   }

@@ -47,6 +47,11 @@ export class HalvesIndex<T extends Keyed<T>> {
     before.clash = item.clash;
   }
 
+  forEach(visit: (item: T) => void): void {
+    for (const head of this.#heads.values())
+      for (let item: T | undefined = head; item !== undefined; item = item.clash) visit(item);
+  }
+
   clear(): void {
     this.#heads.clear();
     this.size = 0;

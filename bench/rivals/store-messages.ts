@@ -40,7 +40,11 @@ function kindOf(name: unknown): 'stored' | 'removed' | 'cleared' | 'unknown' | '
 }
 
 /** Applies one payload; `prefixes` gives the id of every required prefix. */
-export function applyStoreMessage(payload: Uint8Array, prefixes: ReadonlyMap<string, number>, target: StoreTarget): void {
+export function applyStoreMessage(
+  payload: Uint8Array,
+  prefixes: ReadonlyMap<string, number>,
+  target: StoreTarget,
+): void {
   let events: unknown;
   try {
     const batch = decoder.decode(payload);

@@ -19,7 +19,6 @@ export interface CoreExports extends Record<string, unknown> {
   applyMessage(length: number): number;
   reconcile(objects: number, withEdge: number): number;
   clearResidency(): void;
-  dropAll(): void;
   lookup(blocks: number, tokens: number): number;
   compact(budget: number): number;
   explain(blocks: number, tokens: number): number;

@@ -124,7 +124,7 @@ interface Digest {
  * other, each only as far as the one before reached, which with partial hits and unequal blocks can grant less (see
  * "two spans" in model-self.test.ts). True is vLLM's way; the brute force, the tests and this model then change together.
  */
-export const REACH_IN_STORE_ORDER = false;
+export const REACH_IN_STORE_ORDER = true;
 
 /** Room for one object may cost this many departures in a wide build. */
 const DEPARTURES_AN_EVENT = 256;
