@@ -103,16 +103,16 @@ export function xxh3(input: usize, length: usize, seed: u64): u64 {
 
 /** Hashes `blocks` consecutive blocks of `blockBytes` bytes and writes a u64 for each to `out`. */
 export function xxh3Blocks(input: usize, blocks: u32, blockBytes: u32, seed: u64, out: usize): void {
-  const end = out + (<usize>blocks << 3);
-  if (blockBytes == 64 || blockBytes == 128) seedSecret(seed);
-  if (blockBytes == 128) {
+  const length: usize = blockBytes, end = out + (<usize>blocks << 3);
+  if (length > 16) seedSecret(seed);
+  if (length > MAX_CHUNKED) {
+    for (; out < end; input += length, out += 8) store<u64>(out, hashStripes(input, length));
+  } else if (length == 128) {
     for (; out < end; input += 128, out += 8) store<u64>(out, hashBlock128(input));
-    return;
+  } else {
+    if (length == 64) for (; out + 8 < end; input += 128, out += 16) hashTwoBlocks64(input, out);
+    for (; out < end; input += length, out += 8) store<u64>(out, xxh3(input, length, seed));
   }
-  if (blockBytes == 64) {
-    for (; out + 8 < end; input += 128, out += 16) hashTwoBlocks64(input, out);
-  }
-  for (; out < end; input += blockBytes, out += 8) store<u64>(out, xxh3(input, blockBytes, seed));
 }
 
 /** Sequence hashes of `count` local hashes: s[0] = h[0], s[i] = XXH3 of s[i-1] and h[i]. `out` may be `locals`. */

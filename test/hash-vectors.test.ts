@@ -265,10 +265,12 @@ digests('empty text is the same as none', () => {
   assert.equal(vllmDigests(EVERY_WIDTH, 4, options), vllmDigests(EVERY_WIDTH, 4));
 });
 
-digests('a tail shorter than a span has none, nor has a span of 0', () => {
+digests('a tail shorter than a span or page has none, nor has a span of 0', () => {
   assert.is(vllmDigests(EVERY_WIDTH, 3).length, 2);
   assert.is(vllmDigests(EVERY_WIDTH, 9).length, 0);
   assert.is(vllmDigests(EVERY_WIDTH, 0).length, 0);
+  assert.is(hicachePages([1, 2, 3, 4], 4).length, 1);
+  assert.is(hicachePages([1, 2, 3, 4], 4, true).length, 0, 'four tokens are three Eagle pairs');
   assert.is(hicachePages([], 4, true).length, 0);
 });
 

@@ -8,20 +8,13 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
   bruteForceHit,
-  isAskedInTurn,
   randomCase,
   type StoreCase,
   seesAsMuchAsTheWorker,
   visibleHit,
   workerHit,
 } from './support/brute-force.js';
-import {
-  CoreModel,
-  type ModelBlock,
-  type ModelContract,
-  type ModelOptions,
-  REACH_IN_STORE_ORDER,
-} from './support/model.js';
+import { CoreModel, type ModelBlock, type ModelContract, type ModelOptions } from './support/model.js';
 import { Random } from './support/random.js';
 import { judgeBatch } from './support/store-batch-model.js';
 
@@ -31,10 +24,6 @@ const SEED = Number(process.env['MOONROUTE_SEED'] ?? 20_260_916);
 
 const show = (store: StoreCase): string =>
   `${JSON.stringify(store)} visible ${visibleHit(store)} worker ${workerHit(store)} oracle ${bruteForceHit(store)}`;
-
-/** Where the rule book, as it stands, promises too much: see "two spans" below. */
-const isBeyondTheRule = (store: StoreCase): boolean =>
-  !REACH_IN_STORE_ORDER && store.partial && isAskedInTurn(store.groups, store.hashBlock);
 
 test('the brute force gives vLLM’s own answers in all 600 oracle cases; the visible rule never gives more', () => {
   const { cases } = JSON.parse(gunzipSync(readFileSync('test/fixtures/oracle-cases.json.gz')).toString());
@@ -69,28 +58,29 @@ test('the brute force gives vLLM’s own answers in all 600 oracle cases; the vi
 
 test('visible ≤ worker in 40,000 random cases, and equal where the router sees as much as the worker', () => {
   const random = new Random(SEED);
-  let compared = 0;
   let positive = 0;
+  let seen = 0;
   for (let i = 0; i < 40_000; i++) {
     const store = randomCase(random);
-    if (isBeyondTheRule(store)) continue;
-    compared++;
     const visible = visibleHit(store);
     const worker = workerHit(store);
     assert.ok(visible <= worker, show(store));
     assert.ok(bruteForceHit(store) <= worker, show(store));
-    if (seesAsMuchAsTheWorker(store)) assert.is(visible, worker, show(store));
     if (visible > 0) positive++;
+    if (seesAsMuchAsTheWorker(store)) {
+      seen++;
+      assert.is(visible, worker, show(store));
+    }
     // Fewer known edges never show more than the worker grants either.
     const known = random.int(Math.floor(store.tokenCount / store.blockSize) + 2);
     assert.ok(visibleHit(store, known) <= worker, `${known} edges, ${show(store)}`);
   }
-  assert.ok(compared > 30_000 && positive > 6_000, `${compared} compared, ${positive} positive`);
+  assert.ok(positive > 6_000 && seen > 20_000, `${positive} positive, ${seen} seen`);
 });
 
-test('two spans of full attention with partial hits: the rule book grants what vLLM does not', () => {
+test('two spans of full attention with partial hits: each is asked within the reach of the one before', () => {
   // The first group reaches 1. vLLM asks the second one for 1 token at most, and it has nothing at 1; asked by itself it
-  // reaches 2, which is what the rule book's "e ≤ reach" goes by.
+  // would reach 2, and 1 would be credited. The smallest case in which the order of asking matters.
   const store: StoreCase = {
     hashBlock: 1,
     lcm: 2,
@@ -109,7 +99,7 @@ test('two spans of full attention with partial hits: the rule book grants what v
     tokenCount: 3,
   };
   assert.is(workerHit(store), 0);
-  assert.is(visibleHit(store), REACH_IN_STORE_ORDER ? 0 : 1);
+  assert.is(visibleHit(store), 0);
 });
 
 test('an object more can make vLLM grant less: a tail at n serves only while n itself is no endpoint', () => {
@@ -421,23 +411,27 @@ test('invariants hold through 60,000 random operations at tiny caps', () => {
   const random = new Random(SEED + 2);
   for (const wide of [false, true]) {
     const model = small({ edgeCap: 48, digestCap: 40, ambiguousCap: 6, wide, membershipCap: 30 });
-    const low64 = (): bigint => BigInt(random.int(90));
+    // The world is a binary tree: the parent of child c is c / 2, that of 1 the root, and every local hash names its child.
+    const low64 = (): bigint => BigInt(random.between(1, 255));
     for (let i = 0; i < 30_000; i++) {
       const kind = random.int(100);
       if (kind < 35) {
-        const blocks = Array.from({ length: random.between(1, 6) }, () => {
-          const child = low64();
-          // Mostly one parent and local hash a child, so that chains form; sometimes another.
-          const local = random.chance(0.97) ? child % 7n : BigInt(random.int(7));
-          const high = random.chance(0.02) ? highOf(random.int(3)) : random.chance(0.1) ? highOf(child) : undefined;
-          return { local, child, high };
-        });
-        model.learn({ parent: random.chance(0.5) ? null : low64(), salted: random.chance(0.2), blocks });
+        let child = low64();
+        const parent = random.chance(0.995) ? child >> 1n : low64();
+        const blocks: ModelBlock[] = [];
+        for (let left = random.between(1, 5); left > 0; left--, child = 2n * child + BigInt(random.int(2))) {
+          const wrong = random.chance(0.005);
+          const high = random.chance(0.005) ? highOf(999) : random.chance(0.1) ? highOf(child) : undefined;
+          blocks.push({ local: child, child: wrong ? low64() : child, high });
+        }
+        if (random.chance(0.01)) blocks.push({ local: 0n, child: blocks[0]!.child });
+        model.learn({ parent: parent === 0n ? null : parent, salted: random.chance(0.1), blocks });
       } else if (kind < 80) store(model, low64(), random.int(2), undefined, random.pick([1, 2, 4]));
       else if (kind < 95) remove(model, low64(), random.int(2), random.between(1, 7));
-      else if (kind < 96) store(model, low64(), 0, highOf(999));
-      else if (kind < 99) model.lookup([BigInt(random.int(7)), BigInt(random.int(7))], 33);
+      else if (kind < 96 && random.chance(0.3)) store(model, low64(), 0, highOf(999));
+      else if (kind < 99) model.lookup([1n, ...random.pick([[2n, 5n], [3n], [3n, 7n, 14n]])], 65);
       else if (random.chance(0.1)) model.clearResidency();
+      if (i % 5 !== 0) continue;
       const { counters, edges, digests, withoutEdge, lru: order } = model.snapshot();
       assert.ok(counters.edges <= 48 && counters.digests <= 40 && counters.conflicted <= 3);
       assert.is(order.length, counters.edges - counters.conflicted);
@@ -454,8 +448,11 @@ test('invariants hold through 60,000 random operations at tiny caps', () => {
     }
     const { counters } = model.snapshot();
     for (const name of ['repeated', 'replaced', 'outranked', 'conflicts', 'ambiguities'] as const)
-      assert.ok(counters[name] > 20, `${name} ${counters[name]}`);
-    assert.ok(counters.dropsByConflict > 2 && counters.dropsByAmbiguity > 2 && counters.digestEvictions > 100);
+      assert.ok(counters[name] > 4, `${name} ${counters[name]}`);
+    assert.ok(
+      counters.dropsByConflict > 2 && counters.dropsByAmbiguity > 2 && counters.digestEvictions > 100,
+      JSON.stringify(counters),
+    );
   }
 });
 
@@ -504,14 +501,16 @@ const verdicts: readonly [rule: string, fields: unknown, verdict: string][] = [
   ['2 cleared, type unsaid', { event_type: 'cleared' }, 'cleared'],
   ['2 type alone', { type: 'AllBlocksCleared', tenant_id: null }, 'cleared'],
   ['2 both', { event_type: 'cleared', type: 'AllBlocksCleared' }, 'cleared'],
-  ['2 cleared and unknown', event({ event_type: 'cleared', type: 'what' }), 'malformed: the kind is unknown'],
-  ['2 cleared and a number', event({ event_type: 'cleared', type: 5 }), 'malformed: the kind is unknown'],
+  ['2 cleared and unknown', event({ event_type: 'cleared', type: 'what' }), 'malformed: cleared on one side only'],
+  ['2 cleared and a number', event({ event_type: 'cleared', type: 5 }), 'malformed: cleared on one side only'],
+  ['2 cleared and stored', event({ event_type: 'cleared' }), 'malformed: cleared on one side only'],
+  ['2 before the key', event({ type: 'AllBlocksCleared', object_key: 'x' }), 'malformed: cleared on one side only'],
   ['3 key missing', event({ object_key: null }), 'malformed: object_key is missing or no text'],
   ['3 key binary', event({ object_key: new Uint8Array(3) }), 'malformed: object_key is missing or no text'],
   ['3 bare prefix', event({ object_key: PREFIXES[0] }), 'malformed: object_key is a bare prefix'],
   ['3 no @', event({ object_key: 'x' }), 'foreignKey'],
   ['3 other prefix', event({ object_key: key('cache@m@tp_rank:2@group:0'), medium: 5 }), 'foreignKey'],
-  ['3 foreign before bad kind', event({ object_key: 'x', event_type: 'cleared', type: 'BlockStored' }), 'foreignKey'],
+  ['3 foreign before bad kind', event({ object_key: 'x', event_type: 'what' }), 'foreignKey'],
   ['4 upper case', event({ object_key: key(PREFIXES[0], DIGEST.toUpperCase()) }), 'malformed: the digest is not 64'],
   ['4 63 digits', event({ object_key: key(PREFIXES[0], DIGEST.slice(1)) }), 'malformed: the digest is not 64'],
   ['4 newline', event({ object_key: `${key()}\n` }), 'malformed: the digest is not 64'],
@@ -521,7 +520,6 @@ const verdicts: readonly [rule: string, fields: unknown, verdict: string][] = [
   ['5 disk', event({ medium: 'disk' }), 'stored 2'],
   ['6 both unsaid', event({ event_type: null, type: null }), 'malformed: the kind is not said'],
   ['6 disagree', event({ type: 'BlockRemoved' }), 'malformed: event_type and type disagree'],
-  ['6 cleared disagrees', event({ event_type: 'cleared' }), 'malformed: event_type and type disagree'],
   ['6 one unsaid', event({ event_type: null }), 'stored 1'],
   ['6 one unknown', event({ event_type: 'Stored' }), 'malformed: the kind is unknown'],
   ['7 removed, generation A', event({ event_type: 'removed', type: null }), 'removed 7'],

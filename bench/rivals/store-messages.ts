@@ -73,10 +73,8 @@ function applyEvent(event: StoreEvent | null, prefixes: ReadonlyMap<string, numb
   const first = kindOf(event.event_type);
   const second = kindOf(event.type);
   const kind = first === 'unsaid' || first === second ? second : second === 'unsaid' ? first : 'unknown';
-  if (kind === 'cleared') {
-    target.clearResidency();
-    return true;
-  }
+  if (kind === 'cleared') target.clearResidency();
+  if (first === 'cleared' || second === 'cleared') return kind === 'cleared';
   const key = event.object_key;
   if (typeof key !== 'string' || prefixes.has(key)) return false;
   const at = key.lastIndexOf('@');

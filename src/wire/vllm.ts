@@ -57,8 +57,8 @@ const decode = boundedDecoder([...EVENT_KEYS, ...MM_INFO_KEYS], {
 const utf8 = new TextDecoder();
 
 /**
- * Decodes the frames of one message: `[topic, 8-byte big-endian sequence, payload]`. The sequence is 0 for a process's first batch; a
- * worker that restarts begins again at 0. (The end marker of a replay, `ff`×8 with an empty payload, is no message.)
+ * Decodes the frames of one message: `[topic, 8-byte big-endian sequence, payload]`. The sequence is 0 for a process's first
+ * batch; a worker that restarts begins again at 0. (The end marker of a replay, `ff`×8 with an empty payload, is no message.)
  * @throws {WireError} `frame-count`, `sequence-width`, `topic-too-long`, or what `decodeWorkerBatch` throws.
  */
 export function decodeWorkerMessage(frames: readonly Uint8Array[]): {

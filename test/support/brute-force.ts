@@ -4,7 +4,7 @@
 //   workerHit      what vLLM's worker reports: it asks for n and, told "all of it", asks again for n − 1
 //   visibleHit     what a router may credit, which sees only boundaries at the ends of learned edges
 // The first two know every object; `randomCase` makes stores and requests to compare the three on.
-import { type GroupKind, REACH_IN_STORE_ORDER } from './model.js';
+import type { GroupKind } from './model.js';
 import type { Random } from './random.js';
 
 export interface StoreGroup {
@@ -166,12 +166,8 @@ export function visibleHit(store: StoreCase, learnedBlocks = Number.POSITIVE_INF
   const largestEndpoint = (bound: number): number => {
     let lid = bound;
     for (const unit of units) {
-      if (unit.kind !== 'full_attention') continue;
-      const asked = REACH_IN_STORE_ORDER ? lid : bound;
-      lid = Math.min(
-        lid,
-        largest(asked, (end) => serves(unit, end, asked)),
-      );
+      const asked = lid;
+      if (unit.kind === 'full_attention') lid = largest(asked, (end) => serves(unit, end, asked));
     }
     return largest(lid, (end) => {
       if (end % blockSize !== 0 || (!partial && end % lcm !== 0)) return false;
@@ -197,20 +193,12 @@ export function seesAsMuchAsTheWorker({ hashBlock, blockSize, partial, groups }:
   const onEdges = (group: StoreGroup): boolean => group.blockSize % blockSize === 0;
   // Every block of a run and of a window has to end where an edge does; of a window of one block only the endpoint.
   if (!full.every(onEdges) || !windows.every((group) => onEdges(group) || windowBlocks(group) <= 1)) return false;
-  if (!partial) return true;
   // Endpoints and tails between the ends of edges are missed, unless a window that has no others rules them out.
-  if (blockSize !== hashBlock && !(windows.some(onEdges) && full.every((group) => group.blockSize === blockSize)))
-    return false;
-  return REACH_IN_STORE_ORDER || !isAskedInTurn(groups, hashBlock);
-}
-
-/** Whether vLLM's asking one full-attention unit after the other can matter (with partial hits; see the model). */
-export function isAskedInTurn(groups: readonly StoreGroup[], hashBlock: number): boolean {
-  const [, ...later] = new Set(
-    groups.filter((group) => group.kind === 'full_attention').map((group) => group.blockSize),
+  return (
+    !partial ||
+    blockSize === hashBlock ||
+    (windows.some(onEdges) && full.every((group) => group.blockSize === blockSize))
   );
-  const windows = groups.filter((group) => group.kind === 'sliding_window');
-  return later.some((size) => size !== hashBlock && !windows.some((window) => window.blockSize % size === 0));
 }
 
 const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b));

@@ -119,13 +119,6 @@ interface Digest {
   readonly objects: Map<number, number>;
 }
 
-/**
- * False is the rule book as it stands: each full-attention unit's reach is found by itself. vLLM asks them one after the
- * other, each only as far as the one before reached, which with partial hits and unequal blocks can grant less (see
- * "two spans" in model-self.test.ts). True is vLLM's way; the brute force, the tests and this model then change together.
- */
-export const REACH_IN_STORE_ORDER = true;
-
 /** Room for one object may cost this many departures in a wide build. */
 const DEPARTURES_AN_EVENT = 256;
 /** More conflicted edges than this part of the edge cap drop everything. */
@@ -400,7 +393,7 @@ export class CoreModel {
 
   /**
    * The membership cap of wide builds: the oldest digest without an edge goes, else the coldest edge together with its
-   * digest. Choice: the digest that is being stored, and the edge whose child it is, are passed over.
+   * digest; the digest that is being stored, and the edge whose child it is, are passed over.
    */
   #makeRoomForObject(low64: bigint): boolean {
     const cap = this.options.membershipCap ?? Number.POSITIVE_INFINITY;
@@ -468,10 +461,7 @@ export class CoreModel {
     if (!partial && end % lcm !== 0) return false;
     if (partial && groups.some((group) => group.kind === 'sliding_window' && end % group.blockSize !== 0)) return false;
     let reach = bound;
-    for (const unit of this.#units) {
-      if (unit.kind !== 'full_attention') continue;
-      reach = Math.min(reach, this.#reach(unit, REACH_IN_STORE_ORDER ? reach : bound, visible));
-    }
+    for (const unit of this.#units) if (unit.kind === 'full_attention') reach = this.#reach(unit, reach, visible);
     if (end > reach) return false;
     return this.#units.every((unit) => {
       if (unit.kind === 'full_attention') return true;

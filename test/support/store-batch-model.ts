@@ -160,11 +160,12 @@ function judgeEvent(field: FieldsOf | null, required: readonly string[]): StoreO
   const tenant = field('tenant_id');
   if (!tenant.nil && tenant.text === undefined) return 'tenant_id is no text';
   if (!tenant.nil && tenant.text !== '' && tenant.text !== 'default') return 'foreignTenant';
-  // 2. Choice: "does not disagree" means unsaid or `cleared` too; an unknown kind disagrees.
+  // 2
   const kinds = [field('event_type'), field('type')]
     .filter((kind) => !kind.nil)
     .map((kind) => KINDS.get(kind.text as 'stored') ?? 'unknown');
-  if (kinds.length > 0 && kinds.every((kind) => kind === 'cleared')) return { op: 'cleared' };
+  if (kinds.includes('cleared'))
+    return kinds.every((kind) => kind === 'cleared') ? { op: 'cleared' } : 'cleared on one side only';
   // 3
   const key = field('object_key').text;
   if (key === undefined) return 'object_key is missing or no text';
@@ -179,11 +180,10 @@ function judgeEvent(field: FieldsOf | null, required: readonly string[]): StoreO
   const medium = MEDIA.get(field('medium').text ?? '');
   if (medium === undefined) return 'medium is neither cpu nor disk';
   // 6
-  const op = kinds[0];
-  if (op === undefined) return 'the kind is not said';
+  if (kinds.length === 0) return 'the kind is not said';
   if (kinds.includes('unknown')) return 'the kind is unknown';
-  if (kinds.some((kind) => kind !== op)) return 'event_type and type disagree';
-  if (op !== 'stored' && op !== 'removed') return 'unreachable: cleared was judged above';
+  const op = (['stored', 'removed'] as const).find((one) => kinds.every((kind) => kind === one));
+  if (op === undefined) return 'event_type and type disagree';
   // 7
   const high = digest.slice(0, 48);
   const low64 = BigInt(`0x${digest.slice(48)}`);
