@@ -14,6 +14,10 @@ import {
 import type { Contract, GroupKind } from '../../src/contract/descriptor.js';
 import { descriptorFromCase } from '../../src/contract/from-case.js';
 import { validateContract } from '../../src/contract/validate.js';
+import type { BuildName } from '../../src/core/builds.js';
+import { Core, type CoreExplanation, type StoreOutcome } from '../../src/core/core.js';
+import { SeedTable } from '../../src/core/local-hash.js';
+import { planOf } from '../../src/core/plan.js';
 import { writeSequence } from '../../src/wire/frames.js';
 import { decodeWorkerMessage, type StoredEvent } from '../../src/wire/vllm.js';
 import { vllmDigests } from './engine-digests.js';
@@ -297,5 +301,65 @@ export class Pool {
   /** How often residency was cleared for that cause. */
   clears(cause: string): number {
     return this.cache.stats().clears[cause] ?? 0;
+  }
+}
+
+/** The same without the rules around the core, on a build whose caps a test can reach: `tiny` and `tiny-wide` hold 64 edges and digests. */
+export class CorePool {
+  readonly #seeds: SeedTable;
+
+  private constructor(
+    readonly core: Core,
+    readonly contract: Contract,
+  ) {
+    core.configure(planOf(contract), 1n);
+    this.#seeds = new SeedTable(core);
+  }
+
+  static async load(build: BuildName, shape: ContractShape = {}): Promise<CorePool> {
+    return new CorePool(await Core.load(build), contractOf(shape));
+  }
+
+  prompt(name: number, blocks = 1): Prompt {
+    return new Prompt(name, blocks, this.contract);
+  }
+
+  /** Learns a prompt; returns how many blocks were learned or confirmed. */
+  teach(prompt: Prompt, announcement: Announcement = {}): number {
+    const { parentBlockHash, blockHashes, tokenIds } = announced(prompt, announcement);
+    return this.core.learnTokens(
+      {
+        parent: parentBlockHash?.low64 ?? null,
+        lows: blockHashes.low64,
+        digests: blockHashes.digests,
+        tokens: tokenIds,
+        blockSize: prompt.blockSize,
+        salted: false,
+      },
+      this.#seeds.of({}),
+    );
+  }
+
+  send(events: readonly unknown[]): StoreOutcome {
+    return this.core.applyPayload(storePayload(events));
+  }
+
+  /** Stores every object of a prompt. */
+  store(prompt: Prompt): StoreOutcome {
+    return this.send(prompt.keys(this.contract).map((key) => stored(key)));
+  }
+
+  /** Blocks credited; touches the prompt's edges. */
+  hits(prompt: Prompt): number {
+    return this.core.lookup(this.#load(prompt), prompt.tokens.length);
+  }
+
+  /** The same without touching anything. */
+  explain(prompt: Prompt): CoreExplanation {
+    return this.core.explain(this.#load(prompt), prompt.tokens.length);
+  }
+
+  #load({ tokens, blockSize }: Prompt): number {
+    return this.core.hashTokens(tokens, blockSize, this.#seeds.of({}));
   }
 }

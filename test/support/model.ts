@@ -517,13 +517,17 @@ export class CoreModel {
         .sort((a, b) => (a.low64 < b.low64 ? -1 : 1)),
       withoutEdge: [...this.#withoutEdge].map(hex),
       ambiguous: [...this.#ambiguous].map(hex).sort(),
-      counters: {
-        edges: this.#byKey.size,
-        conflicted: this.#conflicted,
-        digests: this.#digests.size,
-        memberships: this.#memberships,
-        ...this.counters,
-      },
+      counters: { ...this.fills(), ...this.counters },
+    };
+  }
+
+  /** How full the tables are; memberships are (object, medium) pairs, in wide builds objects. */
+  fills(): { edges: number; conflicted: number; digests: number; memberships: number } {
+    return {
+      edges: this.#byKey.size,
+      conflicted: this.#conflicted,
+      digests: this.#digests.size,
+      memberships: this.#memberships,
     };
   }
 }
