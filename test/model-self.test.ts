@@ -100,6 +100,7 @@ test('two spans of full attention with partial hits: each is asked within the re
   };
   assert.is(workerHit(store), 0);
   assert.is(visibleHit(store), 0);
+  assert.is(modelHit(store, new Random(SEED)), 0);
 });
 
 test('an object more can make vLLM grant less: a tail at n serves only while n itself is no endpoint', () => {
@@ -120,6 +121,8 @@ test('an object more can make vLLM grant less: a tail at n serves only while n i
   ];
   assert.is(workerHit({ ...base, present: few }), 1);
   assert.is(workerHit({ ...base, present: [...few, [1, 0, 1]] }), 0);
+  assert.is(modelHit({ ...base, present: few }, new Random(SEED)), 1);
+  assert.is(modelHit({ ...base, present: [...few, [1, 0, 1]] }, new Random(SEED)), 0);
 });
 
 // ---- The model against the visible rule ------------------------------------------------------------------------
@@ -127,35 +130,42 @@ test('an object more can make vLLM grant less: a tail at n serves only while n i
 const localOf = (block: number): bigint => BigInt(block) + 1n;
 const highOf = (name: number | bigint): string => name.toString(16).padStart(48, '0');
 
-test('CoreModel.lookup is the visible rule in 8,000 random cases, all edges known and some', () => {
+/** The hit of a model that was given the case's objects and its first `known` edges, the edges before or after the objects. */
+function modelHit(store: StoreCase, random: Random, known = Math.ceil(store.tokenCount / store.blockSize) + 1): number {
+  const { blockSize, hashBlock, tokenCount, groups } = store;
+  const prefixes = groups.flatMap((group, index) => Array.from({ length: group.prefixes }, () => index));
+  const model = new CoreModel({ edgeCap: 4_096, ambiguousCap: 16, contract: { ...store, prefixes } });
+  const secret = random.bigint64();
+  const low64Of = (digest: number): bigint => BigInt.asUintN(64, secret * BigInt(2 * digest + 3));
+  const blocks = Array.from({ length: known }, (_, block) => ({
+    local: localOf(block),
+    child: low64Of(((block + 1) * blockSize) / hashBlock - 1),
+  }));
+  const learnAll = (): void => model.learn({ parent: null, salted: false, blocks });
+  if (random.chance(0.5)) learnAll();
+  for (const [group, prefix, digest] of random.shuffle([...store.present])) {
+    const object = { high: highOf(digest), low64: low64Of(digest) };
+    model.stored(object, prefixes.indexOf(group) + prefix, random.pick([1, 2, 4]));
+  }
+  learnAll();
+  const locals = Array.from({ length: Math.floor(tokenCount / blockSize) }, (_, block) => localOf(block));
+  const { hit, walked } = model.lookup(locals, tokenCount);
+  assert.ok(walked <= known);
+  return hit;
+}
+
+test('CoreModel.lookup is the visible rule in 20,000 random cases, all edges known and some', () => {
   const random = new Random(SEED + 1);
   let positive = 0;
-  for (let i = 0; i < 8_000; i++) {
+  for (let i = 0; i < 20_000; i++) {
     const store = randomCase(random);
-    const { blockSize, hashBlock, tokenCount, groups } = store;
-    const prefixes = groups.flatMap((group, index) => Array.from({ length: group.prefixes }, () => index));
-    const first = groups.map((_, index) => prefixes.indexOf(index));
-    const contract: ModelContract = { ...store, prefixes };
-    const model = new CoreModel({ edgeCap: 4_096, ambiguousCap: 16, contract });
-    const secret = random.bigint64();
-    const low64Of = (digest: number): bigint => BigInt.asUintN(64, secret * BigInt(2 * digest + 3));
-    const blocks: ModelBlock[] = [];
-    const walkable = Math.ceil(tokenCount / blockSize) + 1;
-    const known = random.chance(0.8) ? walkable : random.int(walkable);
-    for (let block = 0; block < known; block++)
-      blocks.push({ local: localOf(block), child: low64Of(((block + 1) * blockSize) / hashBlock - 1) });
-    const learn = (): void => model.learn({ parent: null, salted: false, blocks });
-    if (random.chance(0.5)) learn();
-    for (const [group, prefix, digest] of random.shuffle([...store.present]))
-      model.stored({ high: highOf(digest), low64: low64Of(digest) }, first[group]! + prefix, random.pick([1, 2, 4]));
-    learn();
-    const locals = Array.from({ length: Math.floor(tokenCount / blockSize) }, (_, block) => localOf(block));
-    const { hit, walked } = model.lookup(locals, tokenCount);
+    const most = Math.ceil(store.tokenCount / store.blockSize) + 1;
+    const known = random.chance(0.8) ? most : random.int(most);
+    const hit = modelHit(store, random, known);
     assert.is(hit, visibleHit(store, known), `${known} edges, ${show(store)}`);
-    assert.ok(walked <= known);
     if (hit > 0) positive++;
   }
-  assert.ok(positive > 1_000, `${positive} positive`);
+  assert.ok(positive > 3_000, `${positive} positive`);
 });
 
 // ---- The model against the rule book's sentences ---------------------------------------------------------------

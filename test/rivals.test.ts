@@ -183,4 +183,36 @@ for (const [name, Core] of rivals) {
   }
 }
 
+for (const [name, Core] of rivals) {
+  test(`${name}: as many departures for one object as the model allows`, () => {
+    for (const cold of [254, 255, 256, 257]) {
+      const options = { edgeCap: 1_024, membershipCap: 1, ambiguousCap: 8 };
+      const groups: RivalGroup[] = [{ kind: 'mamba', window: null }];
+      const rival = new Core({ ...options, blockSize: BLOCK, groups, prefixes: [{ text: 'p', group: 0 }] });
+      const shape = { blockSize: BLOCK, lcm: BLOCK, hashBlock: BLOCK, partial: false, prefixes: [0] };
+      const contract = { ...shape, groups: groups.map((group) => ({ ...group, blockSize: BLOCK })) };
+      const model = new CoreModel({ ...options, wide: true, contract });
+      // The only object belongs to the hottest edge; all others are in the way of its departure.
+      for (let hash = 1n; hash <= cold + 1; hash++) {
+        rival.learn({
+          parent: null,
+          salted: false,
+          locals: BigUint64Array.of(hash),
+          children: BigUint64Array.of(hash),
+        });
+        model.learn({ parent: null, salted: false, blocks: [{ local: hash, child: hash }] });
+      }
+      for (const low64 of [cold + 1, 5_000]) {
+        const key = `p@${low64.toString(16).padStart(64, '0')}`;
+        const payload = encode([0, [{ event_type: 'stored', medium: 'cpu', object_key: key }]]);
+        rival.applyBatch(payload);
+        applyJudged(model, judgeBatch(payload, ['p']));
+      }
+      const { edges, digests } = model.fills();
+      assert.equal(rival.counts(), { edges, digests, memberships: 1 });
+      assert.is(edges, cold > 255 ? cold + 1 - 256 : 0);
+    }
+  });
+}
+
 test.run();

@@ -234,6 +234,9 @@ function randomGeometry(random: Random): Omit<StoreCase, 'present' | 'tokenCount
     shapes.push(random.chance(0.4) ? { ...shapes[0]! } : fullAttention());
   while (shapes.length < count) shapes.push(random.chance(0.5) ? mamba() : slidingWindow());
   if (shapes.length > 2 && random.chance(0.15)) shapes[2] = { ...shapes[1]! };
+  // Two spans of full attention with partial hits, the shape in which the order of asking matters.
+  if (random.chance(0.08))
+    shapes.splice(0, count, fullAttention(), fullAttention(), { ...mamba(), blockSize: blockOf() });
   random.shuffle(shapes);
   // Full and sliding attention of one engine share their shards; mamba may need more of them.
   const attentionPrefixes = random.pick([1, 1, 2, 3, 4]);
@@ -285,7 +288,7 @@ export function randomCase(random: Random): StoreCase {
     if (pattern === 0) {
       for (let at = hashBlock; at <= end; at += hashBlock) if (random.chance(density)) boundaries.add(at);
     } else if (pattern === 1 || kind === 'full_attention') {
-      const run = random.chance(0.6) ? end : random.pick(points);
+      const run = random.chance(0.5) ? end : random.pick(points);
       for (let at = step; at <= run; at += step) boundaries.add(at);
     }
     if (kind === 'sliding_window') {
