@@ -81,7 +81,12 @@ test('after another contract, what is learned and stored anew is credited under 
   pool.cache.updateContract(contract, [SOURCE]);
   const prompt = new Prompt(1, 2, contract);
   pool.cache.observeStored(SOURCE, announced(prompt));
-  pool.send(pool.prompt(1, 3).keys(pool.contract).map((key) => stored(key))); // keys of the contract before
+  pool.send(
+    pool
+      .prompt(1, 3)
+      .keys(pool.contract)
+      .map((key) => stored(key)),
+  ); // keys of the contract before
   assert.is(pool.hits(prompt), 0);
   const result = pool.send(prompt.keys(contract).map((key) => stored(key)));
   assert.equal([result.objects, pool.hits(prompt)], [2, 2]);

@@ -3,7 +3,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Learned } from '../src/cache/shared-cache.js';
-import { type Announcement, Pool, type Prompt, SOURCE, stored } from './support/messages.js';
+import { type Announcement, Pool, type Prompt, stored } from './support/messages.js';
 
 /** A pool that holds every object of a prompt which nobody has announced. */
 async function unlearnedPool(blocks = 2): Promise<{ pool: Pool; prompt: Prompt }> {
@@ -55,7 +55,10 @@ const refusals: Readonly<Record<NonNullable<Learned['refused']>, readonly Announ
   'lora-name-missing': [{ fields: { lora_id: 7 } }, { fields: { lora_id: 7, lora_name: '' } }],
   multimodal: [{ fields: { block_mm_infos: [null, { mm_hash: 1 }] } }],
   'extra-keys-shape': [{ fields: { extra_keys: 7 } }, { fields: { extra_keys: ['x', null] } }],
-  'extra-key-not-text': [{ fields: { extra_keys: [[1], null] } }, { fields: { extra_keys: [[Uint8Array.of(1)], null] } }],
+  'extra-key-not-text': [
+    { fields: { extra_keys: [[1], null] } },
+    { fields: { extra_keys: [[Uint8Array.of(1)], null] } },
+  ],
   'extra-key-repeated': [{ fields: { lora_name: 'a', extra_keys: [['a', 'a'], ['a']] } }],
   'namespace-mismatch': [{ fields: { cache_salt: 'other', extra_keys: [['dynamo-cache-salt:tenant-a'], null] } }],
   'namespace-misplaced': [{ fields: { extra_keys: [null, ['dynamo-cache-salt:tenant-a']] } }],
@@ -63,7 +66,10 @@ const refusals: Readonly<Record<NonNullable<Learned['refused']>, readonly Announ
   'not-device-tier': [{ fields: { medium: 'CPU' } }, { fields: { medium: 'cpu' } }, { fields: { medium: 'DISK' } }],
   'not-local': [{ fields: { locality: 'REMOTE' } }],
   owned: [{ fields: { ownership: 'external' } }],
-  'not-main-attention': [{ fields: { kv_cache_spec_kind: 'sliding_window' } }, { fields: { kv_cache_spec_kind: 'mamba' } }],
+  'not-main-attention': [
+    { fields: { kv_cache_spec_kind: 'sliding_window' } },
+    { fields: { kv_cache_spec_kind: 'mamba' } },
+  ],
   'not-main-group': [{ fields: { group_idx: 1 } }],
   'other-block-size': [{ fields: { block_size: 8 } }, { fields: { block_size: 32 } }],
   'no-blocks': [{ fields: { block_hashes: [], token_ids: [] } }],
@@ -152,15 +158,10 @@ test('a namespace’s blocks are found under that namespace alone', async () => 
 test('learning touches no residency, and residency no edges', async () => {
   const { pool, prompt } = await unlearnedPool();
   const before = pool.cache.census();
-  pool.cache.observeStored(SOURCE, { ...(await eventOf(prompt)) });
+  pool.teach(prompt);
   assert.equal(pool.cache.census(), before);
   pool.cache.streamLost('disconnect');
   assert.is(pool.cache.stats().core!.edges, 2);
 });
-
-async function eventOf(prompt: Prompt) {
-  const { announced } = await import('./support/messages.js');
-  return announced(prompt);
-}
 
 test.run();

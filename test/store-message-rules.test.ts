@@ -547,7 +547,7 @@ test('row 18, design wins: an object that is resident already needs no room at t
     );
   const { members, digests, digestEvictions } = pool.core.stats();
   assert.equal([members, digests, digestEvictions], [256, 32, 0]);
-  const [{ cpu, disk }] = pool.core.census() as [{ cpu: number; disk: number }];
+  const { cpu, disk } = pool.core.census()[0]!;
   assert.equal([cpu, disk], [256, 256]);
 });
 
@@ -690,7 +690,7 @@ async function inAllMedia(): Promise<{ pool: Pool; key: string; media: () => num
   assert.ok(pool.cache.reconcile(token, [key], { s0: 0, firstSequence: null }).accepted);
   pool.send([stored(key, { medium: 'cpu' }), stored(key, { medium: 'disk' })]);
   const media = () => {
-    const [{ cpu, disk, unknown }] = pool.cache.census() as [{ cpu: number; disk: number; unknown: number }];
+    const { cpu, disk, unknown } = pool.cache.census()[0]!;
     return [cpu, disk, unknown];
   };
   assert.equal(media(), [1, 1, 1]);
