@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 // The `moonroute` command: one file a subcommand, put together here. Exit code 0 only for success; errors go to stderr.
+import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { MoonrouteError } from '../errors.js';
 import { contractCommand } from './contract.js';
@@ -7,7 +8,10 @@ import { hashCommand } from './hash.js';
 import { oracleCommand } from './oracle.js';
 import { replayCommand } from './replay.js';
 
+const { version } = JSON.parse(readFileSync(new URL('../../../../package.json', import.meta.url), 'utf8'));
+
 const program = new Command('moonroute')
+  .version(version)
   .description('KV-cache-aware routing core: credits prompt prefixes that only a shared Mooncake store holds.')
   .showHelpAfterError()
   .addCommand(oracleCommand())

@@ -1,0 +1,28 @@
+// Size budgets: the core's module, and its linear memory, which is whole from the start and never grows.
+import { readFileSync } from 'node:fs';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Core } from '../src/core/core.js';
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const BUDGETS = [
+  { build: 'default', file: 'core', memory: 58 * MIB },
+  { build: 'wide', file: 'core-wide', memory: 72 * MIB },
+  { build: 'large', file: 'core-large', memory: 800 * MIB },
+] as const;
+
+for (const { build, file, memory } of BUDGETS) {
+  test(`${build}: module ≤ 40 KiB, memory ≤ ${memory / MIB} MiB, initial = maximum, no imports`, async () => {
+    const bytes = readFileSync(`build/wasm/${file}.wasm`);
+    assert.ok(bytes.length <= 40 * KIB, `${bytes.length} bytes`);
+    assert.equal(WebAssembly.Module.imports(new WebAssembly.Module(bytes)), []);
+    const core = await Core.load(build);
+    const { memoryBytes } = core.stats();
+    assert.ok(memoryBytes <= memory, `${memoryBytes / MIB} MiB`);
+    assert.throws(() => core.exports.memory.grow(1), /grow/);
+    console.log(`  ${build}: ${(bytes.length / KIB).toFixed(1)} KiB, ${(memoryBytes / MIB).toFixed(1)} MiB`);
+  });
+}
+
+test.run();

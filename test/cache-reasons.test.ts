@@ -1,0 +1,318 @@
+// Every "no" has a reason: each code of src/cache/reasons.ts at least once, with the block, group and object keys that are to blame.
+// The table is typed by the codes, so that a new one does not compile without an example here.
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Reason, ReasonCode } from '../src/cache/reasons.js';
+import { type CacheQuery, type Explanation, SharedCache } from '../src/cache/shared-cache.js';
+import { blockHashes } from '../src/core/local-hash.js';
+import { contractOf, Pool, prefixOf, removed, SOURCE, stored } from './support/messages.js';
+
+/** What an example explains, in blocks, and its reasons: code, block, group, missing keys. */
+type Place = readonly [code: ReasonCode, block: number | null, group?: number, missing?: readonly string[]];
+interface Example {
+  readonly explanation: Explanation;
+  readonly hits: number;
+  readonly reasons: readonly Place[];
+}
+
+const REQUEST_BLOCKS = 262_144;
+const twinOf = (digest: string) => `${'00'.repeat(24)}${digest.slice(48)}`;
+
+/** A filled prompt of four blocks, asked for with a query that differs from its own. */
+async function asked(change: Partial<CacheQuery>, hits: number, reasons: readonly Place[]): Promise<Example> {
+  const pool = await Pool.open();
+  const query = { ...pool.filled(1, 4).query(), ...change };
+  return { explanation: pool.cache.explain(query), hits, reasons };
+}
+
+const examples: Readonly<Record<ReasonCode, () => Promise<Example>>> = {
+  stopped: async () => {
+    const pool = await Pool.open();
+    const prompt = pool.filled(1, 4);
+    pool.cache.stop();
+    return { explanation: pool.explain(prompt), hits: 0, reasons: [['stopped', null]] };
+  },
+  pending: async () => {
+    let pending = false;
+    const pool = await Pool.open({}, { isPending: () => pending });
+    const prompt = pool.filled(1, 4);
+    pending = true;
+    return { explanation: pool.explain(prompt), hits: 0, reasons: [['pending', null]] };
+  },
+  'no-contract': async () => {
+    const pool = await Pool.open();
+    const prompt = pool.filled(1, 4);
+    pool.cache.updateContract(null);
+    return { explanation: pool.explain(prompt), hits: 0, reasons: [['no-contract', null]] };
+  },
+  'contract-too-large': async () => {
+    const cache = await SharedCache.create({ limits: { edges: 262_145 } });
+    cache.updateContract(contractOf({ groups: Array.from({ length: 9 }, () => ({})) }), [SOURCE]);
+    const query = { tokens: new Uint32Array(17), tokenCount: 17, blockSize: 16, eligible: true };
+    return { explanation: cache.explain(query), hits: 0, reasons: [['contract-too-large', null]] };
+  },
+  ineligible: () => asked({ eligible: false }, 0, [['ineligible', null]]),
+  'block-size': () => asked({ blockSize: 32 }, 0, [['block-size', null]]),
+  'empty-prompt': () => asked({ tokenCount: 0 }, 0, [['empty-prompt', null]]),
+  'too-short': () => asked({ tokenCount: 16 }, 0, [['too-short', null]]),
+  'request-too-long': async () => {
+    const { pool, tokens } = await longPool(REQUEST_BLOCKS + 1);
+    const query = { tokens, tokenCount: REQUEST_BLOCKS + 1, blockSize: 1, eligible: true };
+    assert.is(pool.cache.lookup(query).blocks, 0);
+    const explanation = pool.cache.explain(query);
+    return {
+      explanation,
+      hits: 0,
+      reasons: [['request-too-long', REQUEST_BLOCKS], ['residency-empty', null], ...unseen(0, [prefixOf(0, 0)])],
+    };
+  },
+  'hashes-missing': async () => {
+    const pool = await Pool.open();
+    const prompt = pool.filled(1, 4);
+    const localHashes = blockHashes(prompt.tokens, 16).subarray(0, 2);
+    const query = { localHashes, tokenCount: prompt.tokens.length, blockSize: 16, eligible: true };
+    return { explanation: pool.cache.explain(query), hits: 2, reasons: [['hashes-missing', 2]] };
+  },
+  'not-learned': async () => {
+    const pool = await Pool.open();
+    const prompt = pool.prompt(1, 4);
+    pool.teach(prompt, { end: 2 });
+    pool.send(prompt.keys(pool.contract).map((key) => stored(key)));
+    return { explanation: pool.explain(prompt), hits: 2, reasons: [['not-learned', 2]] };
+  },
+  conflict: async () => {
+    const pool = await Pool.open();
+    const prompt = pool.filled(1, 4);
+    const foreignHash = Buffer.from(pool.prompt(2, 1).digest(0), 'hex').readBigUInt64BE(24);
+    pool.teach(prompt, { first: 3, fields: { block_hashes: [foreignHash] } });
+    return { explanation: pool.explain(prompt), hits: 3, reasons: [['conflict', 3]] };
+  },
+  'residency-empty': async () => {
+    const pool = await Pool.open();
+    const prompt = pool.filled(1, 4);
+    pool.cache.streamLost('disconnect');
+    return {
+      explanation: pool.explain(prompt),
+      hits: 0,
+      reasons: [['residency-empty', null], ...unseen(0, [`${prefixOf(0, 0)}@${prompt.digest(0)}`])],
+    };
+  },
+  'object-missing': async () => {
+    const pool = await Pool.open({ groups: [{ ranks: 3 }] });
+    const prompt = pool.filled(1, 4);
+    const gone = [0, 2].map((rank) => `${prefixOf(0, rank)}@${prompt.digest(2)}`);
+    pool.send(gone.map((key) => removed(key)));
+    return { explanation: pool.explain(prompt), hits: 2, reasons: [['object-missing', 2, 0, gone]] };
+  },
+  'digest-ambiguous': async () => {
+    const pool = await Pool.open();
+    const prompt = pool.filled(1, 4);
+    pool.send([stored(`${prefixOf(0, 0)}@${twinOf(prompt.digest(1))}`)]);
+    return { explanation: pool.explain(prompt), hits: 1, reasons: [['digest-ambiguous', 1, 0]] };
+  },
+  'endpoint-alignment': async () => {
+    const pool = await Pool.open({ lcm: 32 });
+    return { explanation: pool.explain(pool.filled(1, 3)), hits: 2, reasons: [['endpoint-alignment', 2]] };
+  },
+  'unseen-boundary': async () => {
+    const pool = await Pool.open({ hashBlockSize: 8, partial: true });
+    const prompt = pool.filled(1, 2);
+    pool.send([removed(`${prefixOf(0, 0)}@${prompt.digest(1)}`)]);
+    return {
+      explanation: pool.explain(prompt),
+      hits: 1,
+      reasons: [
+        ['object-missing', 1, 0, [`${prefixOf(0, 0)}@${prompt.digest(1)}`]],
+        ['unseen-boundary', 1],
+      ],
+    };
+  },
+  'last-token': () => asked({}, 4, [['last-token', 4]]),
+};
+
+/** The reason of a full-attention group 0 that lacks everything from `block` on. */
+function unseen(block: number, missing: readonly string[]): Place[] {
+  return [['object-missing', block, 0, missing]];
+}
+
+/** A pool of one-token blocks in which a chain of `blocks` blocks (at most 262,144) is learned; built without the wire, for its size. */
+async function longPool(tokenCount: number): Promise<{ pool: Pool; tokens: Uint32Array }> {
+  const pool = await Pool.open({ blockSize: 1 });
+  const one = pool.prompt(1, 1);
+  const { announced } = await import('./support/messages.js');
+  const sample = announced(one);
+  const tokens = Uint32Array.from({ length: tokenCount }, (_, i) => i);
+  const perEvent = REQUEST_BLOCKS / 4;
+  for (let first = 0; first < REQUEST_BLOCKS; first += perEvent) {
+    const { blocks } = pool.cache.observeStored(SOURCE, {
+      ...sample,
+      blockHashes: {
+        low64: BigUint64Array.from({ length: perEvent }, (_, i) => BigInt(first + i + 1) * 0x9e37_79b9n),
+        digests: null,
+      },
+      parentBlockHash: first === 0 ? null : { low64: BigInt(first) * 0x9e37_79b9n, digest: null },
+      tokenIds: tokens.subarray(first, first + perEvent),
+    });
+    assert.is(blocks, perEvent);
+  }
+  return { pool, tokens };
+}
+
+const placesOf = (reasons: readonly Reason[]) =>
+  reasons.map(({ code, block, group, missing }) => [code, block, group, [...missing]]);
+const filledOut = (places: readonly Place[]) =>
+  places.map(([code, block, group = null, missing = []]) => [code, block, group, [...missing]]);
+
+for (const [code, example] of Object.entries(examples)) {
+  test(`${code}: the hit, and every reason with its place`, async () => {
+    const { explanation, hits, reasons } = await example();
+    assert.is(explanation.hits.blocks, hits);
+    assert.equal(placesOf(explanation.reasons), filledOut(reasons));
+    assert.ok(
+      explanation.reasons.some((reason) => reason.code === code),
+      code,
+    );
+    for (const { text } of explanation.reasons) assert.ok(text.length > 10, text);
+  });
+}
+
+// ---- which block, which group ----
+
+test('object-missing: a digest of which no object was ever seen is named by its prefixes alone', async () => {
+  const pool = await Pool.open({ groups: [{ ranks: 2 }] });
+  const prompt = pool.prompt(1, 2);
+  pool.teach(prompt);
+  pool.send(
+    prompt
+      .keys(pool.contract)
+      .slice(0, 2)
+      .map((key) => stored(key)),
+  );
+  const { hits, reasons } = pool.explain(prompt);
+  assert.is(hits.blocks, 1);
+  assert.equal(placesOf(reasons), [['object-missing', 1, 0, [prefixOf(0, 0), prefixOf(0, 1)]]]);
+});
+
+test('object-missing: a digest from a worker’s 32-byte event is named though no object was ever seen', async () => {
+  const pool = await Pool.open({ groups: [{ ranks: 2 }] });
+  const prompt = pool.prompt(1, 1);
+  pool.teach(prompt, { hashes: 'binary' });
+  pool.filled(2, 1); // so that residency is not empty
+  assert.equal(placesOf(pool.explain(prompt).reasons), [
+    ['object-missing', 0, 0, [0, 1].map((rank) => `${prefixOf(0, rank)}@${prompt.digest(0)}`)],
+  ]);
+});
+
+test('object-missing: a text shows at most three keys, the list has all', async () => {
+  const pool = await Pool.open({ groups: [{ ranks: 8 }] });
+  const prompt = pool.prompt(1, 1);
+  pool.teach(prompt);
+  pool.filled(2, 1);
+  const [why] = pool.explain(prompt).reasons;
+  assert.is(why!.missing.length, 8);
+  assert.match(why!.text, '(8 in all)');
+  assert.not.match(why!.text, prefixOf(0, 3));
+});
+
+test('object-missing: every group that stands in the way is named, full attention at its first gap', async () => {
+  const pool = await Pool.open({ groups: [{}, { ranks: 2 }, { kind: 'mamba' }] });
+  const prompt = pool.filled(1, 6);
+  const key = (group: number, rank: number, block: number) => `${prefixOf(group, rank)}@${prompt.digest(block)}`;
+  // Group 0 breaks at block 4, group 1 of the same kind at 3: they are one unit, and 3 decides.
+  pool.send([key(0, 0, 4), key(1, 1, 3), key(2, 0, 2)].map((gone) => removed(gone)));
+  const { hits, reasons } = pool.explain(prompt);
+  assert.is(hits.blocks, 2);
+  assert.equal(placesOf(reasons), [
+    ['object-missing', 3, 1, [key(1, 1, 3)]],
+    ['object-missing', 2, 2, [key(2, 0, 2)]],
+  ]);
+});
+
+test('object-missing: a mamba group is named at the highest endpoint that lacks its state', async () => {
+  const pool = await Pool.open({ groups: [{}, { kind: 'mamba' }] });
+  const prompt = pool.filled(1, 4);
+  const state = (block: number) => `${prefixOf(1, 0)}@${prompt.digest(block)}`;
+  pool.send([removed(state(3)), removed(state(2))]);
+  const { hits, reasons } = pool.explain(prompt);
+  assert.is(hits.blocks, 2);
+  assert.equal(placesOf(reasons), [['object-missing', 3, 1, [state(3)]]]);
+});
+
+test('object-missing: a sliding window is named at the highest gap inside the window of the last endpoint', async () => {
+  const pool = await Pool.open({ groups: [{}, { kind: 'sliding_window', window: 33 }] }); // two blocks back
+  const prompt = pool.filled(1, 6);
+  const part = (block: number) => `${prefixOf(1, 0)}@${prompt.digest(block)}`;
+  pool.send([removed(part(4)), removed(part(1))]);
+  const { hits, reasons } = pool.explain(prompt);
+  assert.is(hits.blocks, 4); // blocks 2 and 3 are there
+  assert.equal(placesOf(reasons), [['object-missing', 4, 1, [part(4)]]]);
+});
+
+test('object-missing: groups of larger blocks are named at the end of theirs', async () => {
+  const pool = await Pool.open({ groups: [{}, { blockSize: 32 }], lcm: 32 });
+  const prompt = pool.filled(1, 6);
+  const coarse = `${prefixOf(1, 0)}@${prompt.digestAt(4 * 16)}`;
+  pool.send([removed(coarse)]);
+  const { hits, reasons } = pool.explain(prompt);
+  assert.is(hits.blocks, 2);
+  assert.equal(placesOf(reasons), [['object-missing', 3, 1, [coarse]]]);
+});
+
+test('a chain that ends and objects that are missing are both named, the missing ones first', async () => {
+  const pool = await Pool.open();
+  const prompt = pool.prompt(1, 4);
+  pool.teach(prompt, { end: 3 });
+  const keys = prompt.keys(pool.contract);
+  pool.send([keys[0], keys[2]].map((key) => stored(key)));
+  const { hits, reasons } = pool.explain(prompt);
+  assert.is(hits.blocks, 1);
+  assert.equal(placesOf(reasons), [
+    ['object-missing', 1, 0, [prefixOf(0, 0)]],
+    ['not-learned', 3, null, []],
+  ]);
+});
+
+test('empty-prompt: a count of tokens that is no whole number from 1 to 2^32 − 1', async () => {
+  for (const tokenCount of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 32]) {
+    const { explanation } = await asked({ tokenCount }, 0, []);
+    assert.equal(placesOf(explanation.reasons), [['empty-prompt', null, null, []]], String(tokenCount));
+  }
+});
+
+test('too-short: one token behind the first block makes it a hit', async () => {
+  for (const [tokenCount, blocks] of [
+    [1, 0],
+    [15, 0],
+    [16, 0],
+    [17, 1],
+    [32, 1],
+    [33, 2],
+  ] as const) {
+    const { explanation } = await asked({ tokenCount }, 0, []);
+    assert.is(explanation.hits.blocks, blocks, String(tokenCount));
+    assert.is(explanation.reasons[0]!.code, blocks === 0 ? 'too-short' : 'last-token');
+  }
+});
+
+test('hashes-missing: neither local hashes nor tokens', async () => {
+  const pool = await Pool.open();
+  pool.filled(1, 4);
+  const explanation = pool.cache.explain({ tokenCount: 65, blockSize: 16, eligible: true });
+  assert.equal(placesOf(explanation.reasons), [['hashes-missing', 0, null, []]]);
+});
+
+test('unseen-boundary: where digests are no finer than blocks, no boundary goes unseen', async () => {
+  const pool = await Pool.open({ partial: true });
+  const { hits, reasons } = pool.explain(pool.filled(1, 3));
+  assert.equal([hits.blocks, placesOf(reasons)], [3, [['last-token', 3, null, []]]]);
+});
+
+test('request-too-long: a prompt of exactly 262,144 blocks and one token is not too long', async () => {
+  const { pool, tokens } = await longPool(REQUEST_BLOCKS);
+  const codesFor = (tokenCount: number) =>
+    pool.cache.explain({ tokens, tokenCount, blockSize: 1, eligible: true }).reasons.map(({ code }) => code);
+  assert.not(codesFor(REQUEST_BLOCKS).includes('request-too-long'));
+  assert.ok(codesFor(REQUEST_BLOCKS + 1).includes('request-too-long'));
+});
+
+test.run();

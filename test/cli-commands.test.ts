@@ -1,0 +1,152 @@
+// The commands as a person or a script meets them: exit codes, what goes to which stream, --json, and errors that say what to do.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+
+const CASES = 'test/fixtures/oracle-cases.json.gz';
+const CAPTURE = 'test/fixtures/mooncake-captures/tp2_fa16_mamba16_late.jsonl';
+const CONTRACT = 'examples/contract.json';
+const folder = mkdtempSync(join(tmpdir(), 'moonroute-cli-'));
+test.after(() => rmSync(folder, { recursive: true }));
+
+function moonroute(args: string[], input = '') {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['build/js/src/cli/main.js', ...args], {
+    encoding: 'utf8',
+    input,
+  });
+  return { status, stdout, stderr };
+}
+function file(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+test('oracle: counts, exit 0, nothing on stderr', () => {
+  const { status, stdout, stderr } = moonroute(['oracle', CASES]);
+  assert.is(status, 0);
+  assert.is(stderr, '');
+  assert.match(
+    stdout,
+    /cases +600\n +equal +490 \(317 with a hit, 173 without\)\n +under +14\n +over +0\n +unsupported 96\n/,
+  );
+});
+
+test('oracle --json: one document, every result with its verdict', () => {
+  const [report] = JSON.parse(moonroute(['oracle', CASES, '--json']).stdout);
+  assert.is(report.results.length, 600);
+  assert.is(report.results.filter(({ verdict }: { verdict: string }) => verdict === 'under').length, 14);
+});
+
+test('oracle fails when a case is credited above what vLLM restores', () => {
+  // The same file with one expectation lowered: what the command must catch, made to happen.
+  const cases = JSON.parse(gunzipSync(readFileSync(CASES)).toString());
+  const one = cases.cases.find((c: { name: string }) => c.name === 'dev-fa_only-0');
+  one.worker_hit_tokens = one.oracle_hit_tokens - 8;
+  const { status, stdout, stderr } = moonroute(['oracle', file('lowered.json', JSON.stringify(cases))]);
+  assert.is(status, 1);
+  assert.match(stdout, /over +1\n/);
+  assert.match(stderr, /credited above/);
+});
+
+test('oracle: a missing file, and one of another kind, are errors on stderr', () => {
+  for (const [args, text] of [
+    [['oracle', 'nowhere.json'], /cannot read nowhere\.json/],
+    [['oracle', file('other.json', '{"hello": 1}')], /other\.json.*cases/],
+    [['oracle', file('broken.json', '{')], /not JSON/],
+  ] as const) {
+    const { status, stdout, stderr } = moonroute([...args]);
+    assert.is(status, 1);
+    assert.is(stdout, '');
+    assert.match(stderr, text);
+  }
+});
+
+test('replay: what is resident per group', () => {
+  const { status, stdout } = moonroute(['replay', CAPTURE, '--contract', CONTRACT]);
+  assert.is(status, 0);
+  assert.match(stdout, /16 messages \(16 applied\)/);
+  assert.match(stdout, /group 0 \(full_attention\): 4 complete digests, 8 objects/);
+  assert.match(stdout, /group 1 \(mamba\): 1 complete digests, 2 objects/);
+});
+
+test('replay: gaps and rejects are named with their line, files are connections of their own', () => {
+  const lines = readFileSync(CAPTURE, 'utf8').trim().split('\n');
+  const broken = [...lines.slice(0, 3), ...lines.slice(5, 7), '{"seq":"99","topic":"","payload":"c1"}'];
+  const capture = file('gap.jsonl', broken.join('\n'));
+  const { stdout } = moonroute(['replay', capture, CAPTURE, '--contract', CONTRACT]);
+  assert.match(stdout, /line 4: gap-applied at sequence 6/);
+  assert.match(stdout, /line 6: unreadable at sequence 99/);
+  assert.match(stdout, /cleared 1 × reconnect/);
+  const { clears, files } = JSON.parse(moonroute(['replay', capture, '--contract', CONTRACT, '--json']).stdout);
+  assert.is(clears.gap, 2); // 3 → 6, and 7 → 99
+  assert.equal(files[0].fates, { applied: 4, 'gap-applied': 1, unreadable: 1 });
+});
+
+test('replay: a capture line that is none names file and line', () => {
+  const { status, stderr } = moonroute([
+    'replay',
+    file('bad.jsonl', '{"seq":"1","topic":"","payload":"zz"}\n'),
+    '--contract',
+    CONTRACT,
+  ]);
+  assert.is(status, 1);
+  assert.match(stderr, /bad\.jsonl:1: .*hex/);
+});
+
+test('contract check: valid, refused by a rule, and as JSON', () => {
+  assert.match(moonroute(['contract', 'check', CONTRACT]).stdout, /valid \(vllm-1085b644\)/);
+  const descriptor = JSON.parse(readFileSync(CONTRACT, 'utf8'));
+  descriptor.coordinator.speculative = true;
+  const path = file('speculative.json', JSON.stringify(descriptor));
+  const refused = moonroute(['contract', 'check', path]);
+  assert.is(refused.status, 1);
+  assert.match(refused.stderr, /unsupported speculative or block-drop semantics/);
+  const asJson = moonroute(['contract', 'check', path, '--json']);
+  assert.is(asJson.status, 1);
+  assert.is(JSON.parse(asJson.stdout).code, 'unsupported-speculation');
+});
+
+test('contract check: the replies of all ranks', () => {
+  const descriptor = JSON.parse(readFileSync(CONTRACT, 'utf8'));
+  const replies = [0, 1].map((rank) => ({ rank, dp_rank: 0, descriptor }));
+  assert.match(moonroute(['contract', 'check', file('ranks.json', JSON.stringify(replies))]).stdout, /valid/);
+  const torn = [replies[0], { ...replies[1], rank: 0 }];
+  assert.match(
+    moonroute(['contract', 'check', file('torn.json', JSON.stringify(torn))]).stderr,
+    /duplicate or unexpected worker rank/,
+  );
+});
+
+test('hash: anchors that are asserted upstream, from arguments and from standard input', () => {
+  const expected = '14643705804678351452';
+  const { local, sequence, tail } = JSON.parse(
+    moonroute(['hash', '--block-size', '4', '1', '2', '3', '4', '5', '--json']).stdout,
+  );
+  assert.equal({ local, sequence, tail }, { local: [expected], sequence: [expected], tail: 1 });
+  assert.match(moonroute(['hash', '--block-size', '4'], '[1, 2, 3, 4]\n').stdout, new RegExp(expected));
+  assert.not.match(
+    moonroute(['hash', '--block-size', '4', '--lora', 'x', '1', '2', '3', '4']).stdout,
+    new RegExp(expected),
+  );
+});
+
+test('hash: bad input says what was seen', () => {
+  assert.match(moonroute(['hash', '--block-size', '4', 'one']).stderr, /"one" is no token id/);
+  assert.match(moonroute(['hash', '--block-size', '0', '1']).stderr, /whole number/);
+});
+
+test('every command has a help with an example', () => {
+  for (const command of [['oracle'], ['replay'], ['contract', 'check'], ['hash']]) {
+    const { status, stdout } = moonroute([...command, '--help']);
+    assert.is(status, 0);
+    assert.match(stdout, /Example:\n {2}moonroute /);
+    assert.match(stdout, /--json/);
+  }
+});
+
+test.run();
