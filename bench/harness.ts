@@ -47,7 +47,11 @@ export interface Pairing {
 }
 
 /** Runs A (`callsA` calls a turn) and B (`callsB`) in turn, `turns` times, after a warm-up. */
-export function pair(a: () => void, b: () => void, { turns = 15, callsA = 1, callsB = 1, warmA = 200, warmB = 3 } = {}): Pairing {
+export function pair(
+  a: () => void,
+  b: () => void,
+  { turns = 15, callsA = 1, callsB = 1, warmA = 200, warmB = 3 } = {},
+): Pairing {
   timed(a, warmA);
   timed(b, warmB);
   const times: [number, number][] = [];
@@ -63,7 +67,10 @@ export function pair(a: () => void, b: () => void, { turns = 15, callsA = 1, cal
 export function environment(): Record<string, string> {
   let commit = 'unknown';
   try {
-    commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+    commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim();
   } catch {
     commit = 'not a checkout';
   }

@@ -4,7 +4,17 @@ import { readFileSync } from 'node:fs';
 import { Core } from '../src/core/core.js';
 import { environment, shownTime } from './harness.js';
 import { rivals } from './rivals/index.js';
-import { batchSuite, churnSuite, FULL, hashSuite, interleavedSuite, learnSuite, lookupSuite, QUICK, type Row } from './suites.js';
+import {
+  batchSuite,
+  churnSuite,
+  FULL,
+  hashSuite,
+  interleavedSuite,
+  learnSuite,
+  lookupSuite,
+  QUICK,
+  type Row,
+} from './suites.js';
 
 const effort = process.argv.includes('--quick') ? QUICK : FULL;
 const json = process.argv.includes('--json');
@@ -15,8 +25,10 @@ const say = (text: string) => {
 };
 
 function print({ suite, core, rival, ratio, aim, met, note }: Row): void {
-  const times = rival === null ? shownTime(core.median) : `${shownTime(core.median)} against ${shownTime(rival.median)}`;
-  const factor = ratio === null ? '' : `, ${ratio.median.toFixed(0)} × (${ratio.at(0.1).toFixed(0)}–${ratio.at(0.9).toFixed(0)})`;
+  const times =
+    rival === null ? shownTime(core.median) : `${shownTime(core.median)} against ${shownTime(rival.median)}`;
+  const factor =
+    ratio === null ? '' : `, ${ratio.median.toFixed(0)} × (${ratio.at(0.1).toFixed(0)}–${ratio.at(0.9).toFixed(0)})`;
   const verdict = aim === null ? '' : `  [aim ${aim}: ${met ? 'met' : 'MISSED'}]`;
   say(`  ${suite}: ${times}${factor}${note === '' ? '' : ` — ${note}`}${verdict}`);
 }
@@ -34,7 +46,9 @@ async function run(name: string, suites: (() => Promise<Row[]>)[]): Promise<void
 }
 
 for (const [what, value] of Object.entries(environment())) say(`${what}: ${value}`);
-say('method: contenders alternate in one process; medians of paired ratios, in parentheses the 10th to 90th percentile; seeds are fixed');
+say(
+  'method: contenders alternate in one process; medians of paired ratios, in parentheses the 10th to 90th percentile; seeds are fixed',
+);
 for (const rival of rivals) {
   await run(`beside ${rival.name}`, [
     () => lookupSuite(rival, effort, rival.reference),
@@ -47,12 +61,29 @@ await run('the core alone', [() => churnSuite(effort), () => hashSuite(effort)])
 
 say('\nsizes');
 const sizes: Record<string, { wasmBytes: number; memoryMiB: number }> = {};
-for (const [build, file] of [['default', 'core'], ['wide', 'core-wide'], ['large', 'core-large']] as const) {
+for (const [build, file] of [
+  ['default', 'core'],
+  ['wide', 'core-wide'],
+  ['large', 'core-large'],
+] as const) {
   const core = await Core.load(build);
-  sizes[build] = { wasmBytes: readFileSync(`build/wasm/${file}.wasm`).length, memoryMiB: core.stats().memoryBytes / (1 << 20) };
-  say(`  ${build}: ${(sizes[build].wasmBytes / 1024).toFixed(1)} KiB of module, ${sizes[build].memoryMiB.toFixed(1)} MiB of linear memory`);
+  sizes[build] = {
+    wasmBytes: readFileSync(`build/wasm/${file}.wasm`).length,
+    memoryMiB: core.stats().memoryBytes / (1 << 20),
+  };
+  say(
+    `  ${build}: ${(sizes[build].wasmBytes / 1024).toFixed(1)} KiB of module, ${sizes[build].memoryMiB.toFixed(1)} MiB of linear memory`,
+  );
 }
 if (json) {
-  const rows = report.map(({ rival, rows: all }) => ({ rival, rows: all.map((row) => ({ ...row, core: row.core.median, rival: row.rival?.median ?? null, ratio: row.ratio?.median ?? null })) }));
+  const rows = report.map(({ rival, rows: all }) => ({
+    rival,
+    rows: all.map((row) => ({
+      ...row,
+      core: row.core.median,
+      rival: row.rival?.median ?? null,
+      ratio: row.ratio?.median ?? null,
+    })),
+  }));
   console.log(JSON.stringify({ ...environment(), effort, report: rows, sizes }, null, 2));
 }

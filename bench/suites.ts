@@ -2,7 +2,18 @@
 import { Core } from '../src/core/core.js';
 import { pair, randomLongs, Sample, timed } from './harness.js';
 import type { Rival, RivalOptions } from './rivals/rival.js';
-import { BLOCK, CAP, type Chain, chainsAtCap, fillStore, planFor, rivalOptions, storeBatch, teach, teachPart } from './workload.js';
+import {
+  BLOCK,
+  CAP,
+  type Chain,
+  chainsAtCap,
+  fillStore,
+  planFor,
+  rivalOptions,
+  storeBatch,
+  teach,
+  teachPart,
+} from './workload.js';
 
 /** How to make a rival. */
 export interface RivalMaker {
@@ -43,7 +54,15 @@ async function freshCore(blocks: number): Promise<Core> {
 }
 
 function ratioRow(suite: string, aim: number | null, { a, b, ratio }: ReturnType<typeof pair>, note: string): Row {
-  return { suite, core: a, rival: b, ratio, aim: aim === null ? null : `≥ ${aim} ×`, met: aim === null ? null : ratio.median >= aim, note };
+  return {
+    suite,
+    core: a,
+    rival: b,
+    ratio,
+    aim: aim === null ? null : `≥ ${aim} ×`,
+    met: aim === null ? null : ratio.median >= aim,
+    note,
+  };
 }
 
 /** Lookups of contiguous chains at the caps, with the hashes in memory and copied in. */
@@ -60,10 +79,27 @@ export async function lookupSuite(rival: RivalMaker, effort: Effort, aims: boole
     checkEqual(core, other, chains[1]!, tokens, blocks * BLOCK);
     core.loadLocals(locals);
     const options = { turns: effort.turns, callsA: CORE_CALLS, callsB: 1 };
-    const inMemory = pair(() => core.lookup(blocks, tokens), () => other.lookup(locals, tokens), options);
-    rows.push(ratioRow(`lookup ${blocks} blocks, contiguous, at the caps`, aims && blocks === 16_384 ? 1500 : null, inMemory, 'hashes in memory'));
-    const copied = pair(() => core.lookup(core.loadLocals(locals), tokens), () => other.lookup(locals, tokens), options);
-    rows.push(ratioRow(`lookup ${blocks} blocks, hashes copied in`, aims && blocks === 16_384 ? 1000 : null, copied, ''));
+    const inMemory = pair(
+      () => core.lookup(blocks, tokens),
+      () => other.lookup(locals, tokens),
+      options,
+    );
+    rows.push(
+      ratioRow(
+        `lookup ${blocks} blocks, contiguous, at the caps`,
+        aims && blocks === 16_384 ? 1500 : null,
+        inMemory,
+        'hashes in memory',
+      ),
+    );
+    const copied = pair(
+      () => core.lookup(core.loadLocals(locals), tokens),
+      () => other.lookup(locals, tokens),
+      options,
+    );
+    rows.push(
+      ratioRow(`lookup ${blocks} blocks, hashes copied in`, aims && blocks === 16_384 ? 1000 : null, copied, ''),
+    );
   }
   return rows;
 }
@@ -75,7 +111,10 @@ export async function interleavedSuite(rival: RivalMaker, effort: Effort, aims: 
   const other = rival.make(rivalOptions(blocks));
   const run = 16;
   const rest = Math.floor((CAP - blocks) / 63 / run) * run;
-  const chain = (length: number, i: number): Chain => ({ locals: randomLongs(length, SEED + BigInt(i) * 77n), children: randomLongs(length, SEED + BigInt(i) * 77n + 5n) });
+  const chain = (length: number, i: number): Chain => ({
+    locals: randomLongs(length, SEED + BigInt(i) * 77n),
+    children: randomLongs(length, SEED + BigInt(i) * 77n + 5n),
+  });
   const chains = [chain(blocks, 1), ...Array.from({ length: 63 }, (_, i) => chain(rest, i + 2))];
   // Each turn gives every stream one run; the long one gets as many as it takes to end with the others.
   const share = Math.ceil(blocks / rest);
@@ -96,10 +135,25 @@ export async function interleavedSuite(rival: RivalMaker, effort: Effort, aims: 
   const tokens = blocks * BLOCK + 1;
   checkEqual(core, other, chains[0]!, tokens, blocks * BLOCK);
   core.loadLocals(locals);
-  const result = pair(() => core.lookup(blocks, tokens), () => other.lookup(locals, tokens), { turns: effort.turns, callsA: 16 });
-  const rows = [ratioRow('lookup 16384 blocks, 64 interleaved sessions', aims ? 250 : null, result, `runs of ${run} blocks, no compaction`)];
+  const result = pair(
+    () => core.lookup(blocks, tokens),
+    () => other.lookup(locals, tokens),
+    { turns: effort.turns, callsA: 16 },
+  );
+  const rows = [
+    ratioRow(
+      'lookup 16384 blocks, 64 interleaved sessions',
+      aims ? 250 : null,
+      result,
+      `runs of ${run} blocks, no compaction`,
+    ),
+  ];
   while (core.lookup(blocks, tokens) && core.compact(1024) > 0);
-  const compacted = pair(() => core.lookup(blocks, tokens), () => other.lookup(locals, tokens), { turns: effort.turns, callsA: CORE_CALLS });
+  const compacted = pair(
+    () => core.lookup(blocks, tokens),
+    () => other.lookup(locals, tokens),
+    { turns: effort.turns, callsA: CORE_CALLS },
+  );
   rows.push(ratioRow('the same after compaction', null, compacted, ''));
   return rows;
 }
@@ -114,7 +168,13 @@ export async function churnSuite(effort: Effort): Promise<Row[]> {
   let made = 0n;
   const session = (): { chain: Chain; length: number } => {
     made++;
-    return { chain: { locals: randomLongs(LONGEST, SEED + made * 131n), children: randomLongs(LONGEST, SEED + made * 131n + 65n) }, length: 0 };
+    return {
+      chain: {
+        locals: randomLongs(LONGEST, SEED + made * 131n),
+        children: randomLongs(LONGEST, SEED + made * 131n + 65n),
+      },
+      length: 0,
+    };
   };
   const sessions = Array.from({ length: 48 }, session);
   const perBlock: number[] = [];
@@ -146,7 +206,17 @@ export async function churnSuite(effort: Effort): Promise<Row[]> {
   const sample = new Sample(perBlock);
   const { runs, walkedBlocks } = core.stats();
   const note = `p90 ${(sample.at(0.9) * 1e6).toFixed(1)} ns, mean run ${(walkedBlocks / runs).toFixed(0)} blocks, ${perBlock.length} lookups of ≥ 1,024 blocks`;
-  return [{ suite: 'steady churn at the cap, per block walked', core: sample, rival: null, ratio: null, aim: 'p50 ≤ 8 ns', met: sample.median <= 8e-6, note }];
+  return [
+    {
+      suite: 'steady churn at the cap, per block walked',
+      core: sample,
+      rival: null,
+      ratio: null,
+      aim: 'p50 ≤ 8 ns',
+      met: sample.median <= 8e-6,
+      note,
+    },
+  ];
 }
 
 /** A store batch of 510 objects (85 digests under 6 prefixes) from its wire bytes: stored, then removed. */
@@ -170,7 +240,14 @@ export async function batchSuite(rival: RivalMaker, effort: Effort, aims: boolea
     { turns: effort.turns, callsA: 50, callsB: 10, warmA: 200, warmB: 200 },
   );
   const rate = (1020 / result.a.median / 1000).toFixed(1);
-  return [ratioRow('store batches of 510 objects from wire bytes, stored and removed', aims ? 15 : null, result, `${rate} M objects/s`)];
+  return [
+    ratioRow(
+      'store batches of 510 objects from wire bytes, stored and removed',
+      aims ? 15 : null,
+      result,
+      `${rate} M objects/s`,
+    ),
+  ];
 }
 
 /** Learning at the cap, where each new edge evicts the coldest: one block, and events of 1,024. */
@@ -178,7 +255,10 @@ export async function learnSuite(rival: RivalMaker, effort: Effort): Promise<Row
   const core = await freshCore(4_096);
   const chains = chainsAtCap(4_096, SEED);
   teach(core, null, chains, 512);
-  const one = { locals: randomLongs(effort.singleLearns, SEED + 1n), children: randomLongs(effort.singleLearns, SEED + 2n) };
+  const one = {
+    locals: randomLongs(effort.singleLearns, SEED + 1n),
+    children: randomLongs(effort.singleLearns, SEED + 2n),
+  };
   const single: number[] = [];
   for (let i = 0; i < effort.singleLearns; i++) {
     const locals = one.locals.subarray(i, i + 1);
@@ -192,24 +272,53 @@ export async function learnSuite(rival: RivalMaker, effort: Effort): Promise<Row
   const events = Math.max(1000, effort.singleLearns / 100);
   const big: number[] = [];
   for (let i = 0; i < events; i++) {
-    const chain = { locals: randomLongs(1024, SEED + BigInt(i) * 17n + 3n), children: randomLongs(1024, SEED + BigInt(i) * 17n + 11n) };
+    const chain = {
+      locals: randomLongs(1024, SEED + BigInt(i) * 17n + 3n),
+      children: randomLongs(1024, SEED + BigInt(i) * 17n + 11n),
+    };
     big.push(timed(() => teachPart(core, null, chain, 0, 1024)));
   }
   const bigs = new Sample(big);
   const other = rival.make(rivalOptions(4_096));
   teach(await freshCore(4_096), other, chains, 512);
   let made = 0n;
-  const chain = () => ({ locals: randomLongs(1024, SEED + ++made * 31n + 3n), children: randomLongs(1024, SEED + made * 31n + 11n) });
+  const chain = () => ({
+    locals: randomLongs(1024, SEED + ++made * 31n + 3n),
+    children: randomLongs(1024, SEED + made * 31n + 11n),
+  });
   const times: [number, number][] = [];
   for (let turn = 0; turn < effort.turns * 4; turn++) {
     const a = chain(); // an event is new only once
     const b = chain();
-    times.push([timed(() => teachPart(core, null, a, 0, 1024)), timed(() => other.learn({ parent: null, salted: false, locals: b.locals, children: b.children }))]);
+    times.push([
+      timed(() => teachPart(core, null, a, 0, 1024)),
+      timed(() => other.learn({ parent: null, salted: false, locals: b.locals, children: b.children })),
+    ]);
   }
-  const bulk = { a: new Sample(times.map(([x]) => x)), b: new Sample(times.map(([, y]) => y)), ratio: new Sample(times.map(([x, y]) => y / x)) };
+  const bulk = {
+    a: new Sample(times.map(([x]) => x)),
+    b: new Sample(times.map(([, y]) => y)),
+    ratio: new Sample(times.map(([x, y]) => y / x)),
+  };
   return [
-    { suite: 'learn one block at the cap', core: singles, rival: null, ratio: null, aim: 'p99.9 ≤ 5 µs', met: singles.at(0.999) <= 0.005, note: `p99.9 ${(singles.at(0.999) * 1000).toFixed(2)} µs` },
-    { suite: 'learn an event of 1,024 blocks at the cap', core: bigs, rival: null, ratio: null, aim: 'p99.9 ≤ 3 ms', met: bigs.at(0.999) <= 3, note: `p99.9 ${bigs.at(0.999).toFixed(2)} ms` },
+    {
+      suite: 'learn one block at the cap',
+      core: singles,
+      rival: null,
+      ratio: null,
+      aim: 'p99.9 ≤ 5 µs',
+      met: singles.at(0.999) <= 0.005,
+      note: `p99.9 ${(singles.at(0.999) * 1000).toFixed(2)} µs`,
+    },
+    {
+      suite: 'learn an event of 1,024 blocks at the cap',
+      core: bigs,
+      rival: null,
+      ratio: null,
+      aim: 'p99.9 ≤ 3 ms',
+      met: bigs.at(0.999) <= 3,
+      note: `p99.9 ${bigs.at(0.999).toFixed(2)} ms`,
+    },
     ratioRow('the same beside the rival', null, bulk, `${(1.024 / bulk.a.median).toFixed(1)} M edges/s`),
   ];
 }
@@ -220,8 +329,20 @@ export async function hashSuite(effort: Effort): Promise<Row[]> {
   const tokens = Uint32Array.from({ length: 100_000 }, (_, i) => (i * 7919) % 151_936);
   return [16, 64, 512].map((blockSize) => {
     timed(() => core.hashTokens(tokens, blockSize, { low: 1337, high: 0 }), 50);
-    const sample = new Sample(Array.from({ length: effort.turns }, () => timed(() => core.hashTokens(tokens, blockSize, { low: 1337, high: 0 }), 20)));
-    return { suite: `hash 100,000 tokens, ${blockSize} a block`, core: sample, rival: null, ratio: null, aim: null, met: null, note: 'copied in and hashed' };
+    const sample = new Sample(
+      Array.from({ length: effort.turns }, () =>
+        timed(() => core.hashTokens(tokens, blockSize, { low: 1337, high: 0 }), 20),
+      ),
+    );
+    return {
+      suite: `hash 100,000 tokens, ${blockSize} a block`,
+      core: sample,
+      rival: null,
+      ratio: null,
+      aim: null,
+      met: null,
+      note: 'copied in and hashed',
+    };
   });
 }
 
@@ -229,5 +350,6 @@ export async function hashSuite(effort: Effort): Promise<Row[]> {
 function checkEqual(core: Core, rival: Rival, { locals }: Chain, tokens: number, expected: number): void {
   const ours = core.lookup(core.loadLocals(locals), tokens) * BLOCK;
   const theirs = rival.lookup(locals, tokens);
-  if (ours !== expected || theirs !== expected) throw new Error(`the contenders disagree: core ${ours}, rival ${theirs}, expected ${expected} tokens`);
+  if (ours !== expected || theirs !== expected)
+    throw new Error(`the contenders disagree: core ${ours}, rival ${theirs}, expected ${expected} tokens`);
 }

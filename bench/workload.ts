@@ -1,6 +1,6 @@
 // What is measured: the model geometry of the suites (three groups, TP 2), chains of blocks, and both contenders filled alike.
 import { encode } from '@msgpack/msgpack';
-import { Core } from '../src/core/core.js';
+import type { Core } from '../src/core/core.js';
 import type { Plan } from '../src/core/plan.js';
 import { randomLongs } from './harness.js';
 import type { Rival, RivalOptions } from './rivals/rival.js';
@@ -60,7 +60,8 @@ export function chainsAtCap(blocks: number, seed: bigint): Chain[] {
 
 /** 64 hex digits of a digest whose last 64 bits are `low`. */
 export function digestOf(low: bigint): string {
-  const part = (salt: bigint) => ((low * 0x9e3779b97f4a7c15n + salt) & 0xffff_ffff_ffff_ffffn).toString(16).padStart(16, '0');
+  const part = (salt: bigint) =>
+    ((low * 0x9e3779b97f4a7c15n + salt) & 0xffff_ffff_ffff_ffffn).toString(16).padStart(16, '0');
   return part(1n) + part(2n) + part(3n) + low.toString(16).padStart(16, '0');
 }
 
@@ -95,11 +96,19 @@ export function storeBatch(lows: readonly bigint[], kind: 'stored' | 'removed' =
 
 /** Teaches both contenders the chains in order, `eventBlocks` blocks an event. */
 export function teach(core: Core, rival: Rival | null, chains: readonly Chain[], eventBlocks: number): void {
-  for (const chain of chains) for (let first = 0; first < chain.locals.length; first += eventBlocks) teachPart(core, rival, chain, first, eventBlocks);
+  for (const chain of chains)
+    for (let first = 0; first < chain.locals.length; first += eventBlocks)
+      teachPart(core, rival, chain, first, eventBlocks);
 }
 
 /** Teaches one stretch of a chain. */
-export function teachPart(core: Core, rival: Rival | null, { locals, children }: Chain, first: number, blocks: number): void {
+export function teachPart(
+  core: Core,
+  rival: Rival | null,
+  { locals, children }: Chain,
+  first: number,
+  blocks: number,
+): void {
   const parent = first === 0 ? null : children[first - 1]!;
   const part = { locals: locals.subarray(first, first + blocks), children: children.subarray(first, first + blocks) };
   core.loadLocals(part.locals);

@@ -14,11 +14,10 @@ import {
   SOURCE,
   stored,
   storeMessage,
+  twinOf,
 } from './support/messages.js';
 
 const JOINER: Source = { workerId: 'joiner', dpRank: 0 };
-const twinOf = (digest: string) => `${'00'.repeat(24)}${digest.slice(48)}`;
-
 /** Everything that a cache remembers is in use: edges, objects, an ambiguous hash, a sequence. */
 async function busyPool(): Promise<{ pool: Pool; prompt: Prompt }> {
   const pool = await Pool.open();

@@ -16,7 +16,11 @@ import {
   SOURCE,
   stored,
   storePayload,
+  twinOf,
 } from './support/messages.js';
+
+/** Tests of what is not right yet, skipped unless asked for. */
+const knownFault = process.env['MOONROUTE_KNOWN_FAULTS'] === '1' ? test : test.skip;
 
 const NOTHING_RECEIVED = { s0: 0, firstSequence: null };
 
@@ -205,6 +209,28 @@ test('watermark: the caller and the cache must have received the same first mess
     assert.is(pool.objects, 0);
   }
 });
+
+/** A cache that joined a quiet stream, received nothing, and took over a list read at s0 = 8: then the first message comes. */
+async function afterQuietReconcile(sequence: bigint) {
+  const { pool, prompt, keys } = await learnedPool();
+  pool.cache.streamLost('reconnect');
+  const token = pool.cache.beginReconcile();
+  assert.ok(pool.cache.reconcile(token, keys, { s0: 8, firstSequence: null }).accepted);
+  assert.is(pool.hits(prompt), 4);
+  const { fate } = pool.cache.applyStoreMessage(framesOf(sequence, storePayload([stored('foreign')])));
+  return { fate, hits: pool.hits(prompt) };
+}
+
+test('watermark: after a quiet reconcile, a first message right behind it, or already in the list, leaves residency', async () => {
+  for (const sequence of [9n, 8n]) assert.equal(await afterQuietReconcile(sequence), { fate: 'applied', hits: 4 });
+});
+
+knownFault(
+  'watermark: after a quiet reconcile, a first message beyond s0 + 1 shows that some were missed',
+  async () => {
+    assert.equal(await afterQuietReconcile(12n), { fate: 'gap-applied', hits: 0 });
+  },
+);
 
 // ---- voided ----
 
@@ -407,10 +433,18 @@ test('above the caps: what was resident before is replaced, not added to', async
 
 test('two digests under one low64 in the list: neither is credited', async () => {
   const { pool, prompt, keys } = await learnedPool();
-  const twin = `${prefixOf(0, 0)}@${'00'.repeat(24)}${prompt.digest(1).slice(48)}`;
+  const twin = `${prefixOf(0, 0)}@${twinOf(prompt.digest(1))}`;
   assert.ok(pool.cache.reconcile(pool.cache.beginReconcile(), [twin, ...keys], NOTHING_RECEIVED).accepted);
   assert.equal([pool.hits(prompt), pool.objects], [1, 3]);
   assert.is(pool.explain(prompt).reasons[0]!.code, 'digest-ambiguous');
+});
+
+knownFault('the count of placed objects leaves out what was dropped as ambiguous', async () => {
+  const { pool, prompt, keys } = await learnedPool();
+  const twin = `${prefixOf(0, 0)}@${twinOf(prompt.digest(1))}`;
+  const result = pool.cache.reconcile(pool.cache.beginReconcile(), [twin, ...keys], NOTHING_RECEIVED);
+  assert.ok(result.accepted);
+  assert.is(result.accepted && result.placed, pool.objects);
 });
 
 test.run();

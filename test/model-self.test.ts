@@ -110,19 +110,22 @@ test('an object more can make vLLM grant less: a tail at n serves only while n i
     partial: true,
     blockSize: 1,
     groups: [
+      { kind: 'full_attention', blockSize: 1, window: null, prefixes: 1 },
       { kind: 'full_attention', blockSize: 8, window: null, prefixes: 1 },
       { kind: 'mamba', blockSize: 2, window: null, prefixes: 1 },
     ],
     tokenCount: 2,
   };
   const few: StoreCase['present'] = [
+    [0, 0, 0],
     [0, 0, 1],
-    [1, 0, 0],
+    [1, 0, 1],
+    [2, 0, 0],
   ];
   assert.is(workerHit({ ...base, present: few }), 1);
-  assert.is(workerHit({ ...base, present: [...few, [1, 0, 1]] }), 0);
+  assert.is(workerHit({ ...base, present: [...few, [2, 0, 1]] }), 0);
   assert.is(modelHit({ ...base, present: few }, new Random(SEED)), 1);
-  assert.is(modelHit({ ...base, present: [...few, [1, 0, 1]] }, new Random(SEED)), 0);
+  assert.is(modelHit({ ...base, present: [...few, [2, 0, 1]] }, new Random(SEED)), 0);
 });
 
 // ---- The model against the visible rule ------------------------------------------------------------------------

@@ -21,6 +21,7 @@ import {
   stored,
   storeMessage,
   storePayload,
+  twinOf,
   without,
 } from './support/messages.js';
 
@@ -353,9 +354,6 @@ test('an event that is no map is malformed', async () => {
 });
 
 // ---- rows 15 to 20: the tables ----
-
-/** Another digest with the same low 64 bits. */
-const twinOf = (digest: string) => `${'00'.repeat(24)}${digest.slice(48)}`;
 
 test('row 15: a second digest under a low64 drops the first with all its objects, and the batch goes on', async () => {
   const { pool, prompt } = await filledPool();

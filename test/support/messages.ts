@@ -150,6 +150,11 @@ export function prefixOf(group: number, rank: number, model = 'model'): string {
   return `${model}@tp_rank:${rank}@pcp0@dcp0@pp_rank:0@group:${group}`;
 }
 
+/** Another digest with the same low 64 bits. */
+export function twinOf(digest: string): string {
+  return `${'00'.repeat(24)}${digest.slice(48)}`;
+}
+
 // ---- prompts ----
 
 /** A prompt of whole main event blocks and one token more, with the digests that vLLM gives them. */
