@@ -15,6 +15,11 @@ export function open(from: usize, length: u32): void {
 /** True while everything read so far was well-formed and inside the input. */
 @inline export function good(): bool { return !bad && at <= end; }
 @inline export function atEnd(): bool { return at == end; }
+/** Where the next value starts, for a caller that reads the plainest values by itself … */
+@inline export function position(): usize { return at; }
+@inline export function limit(): usize { return end; }
+/** … and hands the cursor back. A position behind the end makes the verdict bad. */
+@inline export function seek(to: usize): void { at = to; }
 @inline export function lastText(): usize { return textAt; }
 @inline export function lastLength(): u32 { return textLength; }
 @inline function head(): u32 { return <u32>load<u8>(at); }
@@ -127,10 +132,4 @@ export function map(): i64 {
 @inline export function integer(): bool {
   const tag = at < end ? head() : 0xc1;
   return tag < 0x80 || tag >= 0xe0 || (tag >= 0xcc && tag <= 0xd3);
-}
-/** Skips one value, the one-byte ones at once. */
-@inline export function pass1(): void {
-  const tag = head();
-  if (at < end && (tag == 0xc0 || tag < 0x80)) at++;
-  else skip();
 }

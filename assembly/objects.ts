@@ -4,7 +4,7 @@
 import { INPUT, INPUT_GUARD, MESSAGE_BYTES, MESSAGE_EVENTS, RESULT, STAGE } from './layout';
 import { cell, LONGEST_PREFIX, setCell, WALKED } from './cells';
 import { configured, findPrefix } from './contract';
-import { array, atEnd, good, integer, lastLength, lastText, map, nil, open, pass1, skip, text } from './msgpack';
+import { array, atEnd, good, integer, lastLength, lastText, limit, map, nil, open, position, seek, skip, text } from './msgpack';
 import { ALL_MEDIA, clearResidency, CPU, DISK, removeObject, storeObject, UNKNOWN } from './residency';
 
 // Outcome, RESULT[0]
@@ -115,49 +115,121 @@ function judge(): void {
   let ours = true;
   let badTenant = false;
   let ranked = false; // an integer dp_rank: wire generation B or C
+  // Most names and values are short texts, small integers and nil: those are passed over right here, the cursor in a local. Reading
+  // ahead of the check is safe: a pair is begun inside the input only, and the guard behind it is longer than any read below.
+  const stop = limit();
+  let at = position();
   for (let pair: i64 = 0; pair < pairsLeft; pair++) {
-    if (!text()) {
-      skip();
-      skip();
+    if (at >= stop) {
+      seek(stop + 1);
+      return;
+    }
+    const tag = <u32>load<u8>(at);
+    let name: usize;
+    let length: u32;
+    if ((tag & 0xe0) == 0xa0) {
+      name = at + 1;
+      length = tag & 31;
+      at = name + length;
     } else {
+      seek(at);
+      if (!text()) {
+        skip();
+        skip();
+        if (!good()) return;
+        at = position();
+        continue;
+      }
       if (!good()) return;
-      const name = lastText();
-      const length = lastLength();
-      const start = length >= 8 ? load<u64>(name) : 0;
-      if (length == 10 && start == EVENT_TY && word(name + 8, 2) == 0x6570) eventKind = readKind(); // pe
-      else if (length == 10 && start == OBJECT_K && word(name + 8, 2) == 0x7965) { // ey
+      name = lastText();
+      length = lastLength();
+      at = position();
+    }
+    if (at >= stop) {
+      seek(stop + 1);
+      return;
+    }
+    if (length == 10) {
+      const start = load<u64>(name);
+      if (start == EVENT_TY && word(name + 8, 2) == 0x6570) { // pe
+        seek(at);
+        eventKind = readKind();
+        if (!good()) return;
+        at = position();
+        continue;
+      }
+      if (start == OBJECT_K && word(name + 8, 2) == 0x7965) { // ey
+        seek(at);
         keyAt = 0;
         if (text()) {
           keyAt = lastText();
           keyLength = lastLength();
         } else skip();
-      } else if (length == 9 && start == TENANT_I && load<u8>(name, 8) == 0x64) { // d
+        if (!good()) return;
+        at = position();
+        continue;
+      }
+    } else if (length == 9) {
+      if (load<u64>(name) == TENANT_I && load<u8>(name, 8) == 0x64) { // d
+        seek(at);
         ours = true;
         badTenant = false;
         if (!nil()) {
-          if (text()) {
-            if (!good()) return;
-            ours = isDefault(lastText(), lastLength());
-          } else {
+          if (text()) ours = good() && isDefault(lastText(), lastLength());
+          else {
             badTenant = true;
             skip();
           }
         }
-      } else if (length == 6 && word(name, 6) == 0x6d756964656d) { // medium
+        if (!good()) return;
+        at = position();
+        continue;
+      }
+    } else if (length == 6) {
+      if (word(name, 6) == 0x6d756964656d) { // medium
+        seek(at);
         medium = 0;
-        if (text()) {
-          if (!good()) return;
+        if (!text()) skip();
+        else if (good()) {
           if (lastLength() == 3 && word(lastText(), 3) == 0x757063) medium = CPU;
           else if (lastLength() == 4 && word(lastText(), 4) == 0x6b736964) medium = DISK;
-        } else skip();
-      } else if (length == 7 && word(name, 7) == 0x6b6e61725f7064) { // dp_rank
+        }
+        if (!good()) return;
+        at = position();
+        continue;
+      }
+    } else if (length == 7) {
+      if (word(name, 7) == 0x6b6e61725f7064) { // dp_rank
+        seek(at);
         ranked = integer();
         skip();
-      } else if (length == 4 && word(name, 4) == 0x65707974) typeKind = readKind(); // type
-      else pass1();
+        if (!good()) return;
+        at = position();
+        continue;
+      }
+    } else if (length == 4) {
+      if (word(name, 4) == 0x65707974) { // type
+        seek(at);
+        typeKind = readKind();
+        if (!good()) return;
+        at = position();
+        continue;
+      }
     }
-    if (!good()) return;
+    const value = <u32>load<u8>(at);
+    if (value == 0xc0 || value < 0x80 || value == 0x90) at++;
+    else if (value == 0xcf) at += 9;
+    else if ((value & 0xe0) == 0xa0) at += 1 + (value & 31);
+    else if (value == 0xd9) at += 2 + <usize>load<u8>(at, 1);
+    else {
+      seek(at);
+      skip();
+      if (!good()) return;
+      at = position();
+    }
   }
+  seek(at);
+  if (!good()) return;
   if (badTenant) {
     problem = BAD_TENANT;
     return;
