@@ -1,7 +1,7 @@
 // A count of what is resident, group by group, for people who look; reads every record, so it is no hot path.
 import { PREFIX_GROUP, RESULT } from './layout';
 import { cell, GROUP_COUNT, PREFIX_COUNT, RECORD_TOP } from './cells';
-import { groupComplete, mediaHeld, recordInUse } from './residency';
+import { groupComplete, mediaHeld, recordInUse } from './records';
 
 /** Per group in RESULT, u32 each: complete digests, objects, of them on cpu, on disk, of unknown medium. */
 export function census(): void {

@@ -4,7 +4,9 @@ import { cell, STOPPED } from './cells';
 import { xxh3, xxh3Blocks, xxh3Chain } from './xxh3';
 import { configure as takeContract } from './contract';
 import { learn as learnEvent } from './edges';
-import { clearResidency as clearAll, digestOf, missingPrefixes, placeObjects } from './residency';
+import { clearResidency as clearAll } from './residency';
+import { digestOf, missingPrefixes } from './records';
+import { placeObjects } from './reconcile';
 import { applyBatch } from './objects';
 import { lookup as lookupHit, lookupWhy } from './evaluate';
 import { compact as compactPath } from './compact';
@@ -63,7 +65,7 @@ export function configure(): u32 { return takeContract() ? 1 : 0; }
 export function learn(hasParent: u32, salted: u32, blocks: u32, digests: u32): u32 { return learnEvent(hasParent != 0, salted != 0, blocks, digests != 0); }
 /** Applies the store payload at INPUT (objects.ts); returns the outcome, details in RESULT. */
 export function applyMessage(length: u32): u32 { return applyBatch(length); }
-/** Places staged objects at STAGE as medium unknown (residency.ts); returns how many found room. */
+/** Places staged objects at STAGE as medium unknown (reconcile.ts); returns how many found room. */
 export function reconcile(objects: u32, withEdge: u32): u32 { return placeObjects(layout.STAGE, objects, withEdge != 0); }
 export function clearResidency(): void { clearAll(); }
 /** Hit of the prompt whose local hashes are REQUEST[0 … blocks), in blocks; touches what it walked. */

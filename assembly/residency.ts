@@ -1,23 +1,18 @@
 // Residency: which digests have which objects in the store, and, written through at event time, which groups of an edge's child
-// are complete. Lookups read only the result (DONE in slots.ts), never a record.
-//
-// A record is one cache line:
-//   0  high, 24 bytes      24  low64
-//   32 cpu mask   40 disk mask   48 unknown mask   (narrow: a bit a prefix; wide: u32 object count at 32, media in members.ts)
-//   56 owner u32: slot of the edge | ORPHAN + newer neighbour | FREE + next free record      60 back u32: older neighbour
-// A slot's LINK and a record's owner point at each other; a link whose record does not point back is stale (residency was cleared).
+// are complete. Lookups read only the result (DONE in slots.ts), never a record (records.ts).
+import { DIGEST_CAP, EXTENTS, EXTENT_GEN, GROUP_MASKS, INDEX_MASK, MEMBER_CAP, PREFIX_GROUP, WIDE } from './layout';
 import {
-  DIGEST_CAP, DIGEST_TABLE, EXTENTS, EXTENT_GEN, GROUPS, GROUP_MASKS, INDEX_MASK, MEMBER_CAP, PREFIX_GROUP, RECORDS, WIDE,
-} from './layout';
-import {
-  addCount, AMBIGUITIES, AMBIGUITY_DROPS, cell, CLEARS, count, DIGESTS, DIGEST_EVICTIONS, DIGEST_SPREAD, EDGE_EVICTIONS, GENERATION, GROUP_COUNT, MEMBERS,
-  ORPHAN_DIGESTS, ORPHAN_NEWEST, ORPHAN_OLDEST, PREFIX_COUNT, RECORD_FREE, RECORD_TOP, REFUSED_OBJECTS, REMOVED_OBJECTS, setCell,
-  SKIPPED_AMBIGUOUS, STORED_OBJECTS,
+  AMBIGUITIES, AMBIGUITY_DROPS, cell, CLEARS, count, DIGESTS, DIGEST_EVICTIONS, DIGEST_SPREAD, EDGE_EVICTIONS, GENERATION, MEMBERS, ORPHAN_DIGESTS,
+  ORPHAN_NEWEST, ORPHAN_OLDEST, RECORD_FREE, RECORD_TOP, REFUSED_OBJECTS, REMOVED_OBJECTS, setCell, SKIPPED_AMBIGUOUS, STORED_OBJECTS,
 } from './cells';
 import { addAmbiguous, emptyAmbiguous, isAmbiguous } from './ambiguous';
-import { CONFLICT, copyHigh, doneOf, flagsOf, highOf, KNOWN, linkOf, prevOf, sameHigh, setDone, setLink, setLinkIndex, externalOf } from './slots';
-import { BY_DIGEST, findChild, findDigest, hashKey, insertEntry, lowOf, removeDigestEntry, scrubDigestTable } from './table';
+import { CONFLICT, copyHigh, doneOf, externalOf, flagsOf, highOf, KNOWN, linkOf, prevOf, sameHigh, setDone, setLink, setLinkIndex } from './slots';
+import { findChild, findDigest, hashKey, lowOf, scrubDigestTable } from './table';
 import { mediaOf, objectsOf, scrubMembers, setMedia, setObjects } from './members';
+import {
+  completeAround, completeGroups, digestOf, freeRecord, isOrphan, joinNewest, joinOldest, leaveOrphans, newerOf, newRecord, ownerOf, recordOf, setOlder,
+  setOwner, unionOf,
+} from './records';
 import { dropEverything, removeEdge } from './edges';
 
 export const CPU: u32 = 1;
@@ -25,94 +20,7 @@ export const DISK: u32 = 2;
 export const UNKNOWN: u32 = 4;
 export const ALL_MEDIA: u32 = 7;
 
-const ORPHAN: u32 = 1 << 31;
-const FREE: u32 = 1 << 30;
-const OWNER_MASK: u32 = FREE - 1;
 const DEPARTURES: u32 = 256; // wide: most edges and digests that may leave for one object
-
-@inline export function recordOf(record: u32): usize { return RECORDS + (<usize>record << 6); }
-@inline function ownerOf(record: u32): u32 { return load<u32>(recordOf(record), 56); }
-@inline function setOwner(record: u32, owner: u32): void { store<u32>(recordOf(record), owner, 56); }
-@inline function olderOf(record: u32): u32 { return load<u32>(recordOf(record), 60); }
-@inline function setOlder(record: u32, older: u32): void { store<u32>(recordOf(record), older, 60); }
-@inline function isOrphan(record: u32): bool { return (ownerOf(record) & ORPHAN) != 0; }
-@inline function unionOf(record: u32): u64 {
-  const at = recordOf(record);
-  return load<u64>(at, 32) | load<u64>(at, 40) | load<u64>(at, 48);
-}
-
-/** The record linked with the edge in `slot`, 0 = none. */
-@inline export function digestOf(slot: u32): u32 {
-  const record = linkOf(slot) & INDEX_MASK;
-  return record != 0 && record < cell(RECORD_TOP) && ownerOf(record) == slot ? record : 0;
-}
-
-@inline export function recordInUse(record: u32): bool { return isOrphan(record) || !(ownerOf(record) & FREE); }
-/** Media in which the object (record's digest, prefix) is resident; 0 = not. */
-@inline export function mediaHeld(record: u32, prefix: u32): u32 {
-  if (WIDE) return mediaOf(record, prefix);
-  const at = recordOf(record);
-  return (
-    (<u32>(load<u64>(at, 32) >> prefix) & 1) | ((<u32>(load<u64>(at, 40) >> prefix) & 1) << 1) | ((<u32>(load<u64>(at, 48) >> prefix) & 1) << 2)
-  );
-}
-
-// Digests without an edge, oldest to newest
-function joinNewest(record: u32): void {
-  const newest = cell(ORPHAN_NEWEST);
-  setOwner(record, ORPHAN);
-  setOlder(record, newest);
-  if (newest) setOwner(newest, ORPHAN | record);
-  else setCell(ORPHAN_OLDEST, record);
-  setCell(ORPHAN_NEWEST, record);
-  setCell(ORPHAN_DIGESTS, cell(ORPHAN_DIGESTS) + 1);
-}
-function joinOldest(record: u32): void {
-  const oldest = cell(ORPHAN_OLDEST);
-  setOwner(record, ORPHAN | oldest);
-  setOlder(record, 0);
-  if (oldest) setOlder(oldest, record);
-  else setCell(ORPHAN_NEWEST, record);
-  setCell(ORPHAN_OLDEST, record);
-  setCell(ORPHAN_DIGESTS, cell(ORPHAN_DIGESTS) + 1);
-}
-function leaveOrphans(record: u32): void {
-  const newer = ownerOf(record) & OWNER_MASK;
-  const older = olderOf(record);
-  if (newer) setOlder(newer, older);
-  else setCell(ORPHAN_NEWEST, older);
-  if (older) setOwner(older, ORPHAN | newer);
-  else setCell(ORPHAN_OLDEST, newer);
-  setCell(ORPHAN_DIGESTS, cell(ORPHAN_DIGESTS) - 1);
-}
-
-// Completeness
-export function groupComplete(record: u32, group: u32): bool {
-  if (!WIDE) {
-    const mask = load<u64>(GROUP_MASKS + (<usize>group << 3));
-    return (unionOf(record) & mask) == mask;
-  }
-  const first = load<u32>(GROUPS + (<usize>group << 3));
-  const prefixes = load<u32>(GROUPS + (<usize>group << 3), 4);
-  for (let i: u32 = 0; i < prefixes; i++) if (!mediaOf(record, first + i)) return false;
-  return true;
-}
-/** Wide: like groupComplete, but starting behind the prefix just stored, where the next gap is when objects arrive in order. */
-function completeAround(record: u32, group: u32, prefix: u32): bool {
-  const first = load<u32>(GROUPS + (<usize>group << 3));
-  const prefixes = load<u32>(GROUPS + (<usize>group << 3), 4);
-  let at = prefix - first;
-  for (let i: u32 = 1; i < prefixes; i++) {
-    at = at + 1 == prefixes ? 0 : at + 1;
-    if (!mediaOf(record, first + at)) return false;
-  }
-  return true;
-}
-function completeGroups(record: u32): u64 {
-  let done: u64 = 0;
-  for (let group: u32 = 0; group < cell(GROUP_COUNT); group++) if (groupComplete(record, group)) done |= (<u64>1) << group;
-  return done;
-}
 
 // Links between edges and digests
 /** An edge has come: links it with its child's digest, unless their first 24 bytes differ. */
@@ -142,6 +50,12 @@ export function detachDigest(slot: u32): void {
   setDone(slot, 0);
   setLinkIndex(slot, 0);
   if (record) joinOldest(record);
+}
+/** The edge moved from one slot to another: its digest's record follows. */
+export function adoptRecord(from: u32, to: u32): void {
+  const record = digestOf(from);
+  if (record) setOwner(record, to);
+  setLinkIndex(from, 0);
 }
 /** A 32-byte event names the child of the edge in `slot`: keeps its first 24 bytes, or finds two digests under one low64. */
 export function confirmHigh(slot: u32, high: usize): void {
@@ -176,10 +90,7 @@ function forgetDigest(record: u32): void {
     setDone(slot, 0);
     setLinkIndex(slot, 0);
   }
-  removeDigestEntry(hashKey(lowOf(record)), record);
-  setOwner(record, FREE | cell(RECORD_FREE));
-  setCell(RECORD_FREE, record);
-  setCell(DIGESTS, cell(DIGESTS) - 1);
+  freeRecord(record);
 }
 /** At the cap: the oldest digest without an edge, else the coldest edge's. Caps of edges and digests are equal, so with the table full and
  *  no digest without an edge, every edge has one, and the coldest edge is the LRU list's end. */
@@ -194,7 +105,7 @@ function makeMemberRoom(low: u64): bool {
   for (let left = DEPARTURES; cell(MEMBERS) >= MEMBER_CAP; left--) {
     if (!left) return false;
     let record = cell(ORPHAN_OLDEST);
-    if (record && lowOf(record) == low) record = ownerOf(record) & OWNER_MASK;
+    if (record && lowOf(record) == low) record = newerOf(record);
     if (!record) {
       let slot = prevOf(0);
       if (slot && externalOf(slot) == low) slot = prevOf(slot);
@@ -222,24 +133,6 @@ function makeAmbiguous(low: u64): void {
   emptyAmbiguous();
   addAmbiguous(low);
 }
-function newRecord(low: u64, hash: u64, high: usize): u32 {
-  let record = cell(RECORD_FREE);
-  if (record) setCell(RECORD_FREE, ownerOf(record) & OWNER_MASK);
-  else {
-    record = cell(RECORD_TOP);
-    setCell(RECORD_TOP, record + 1);
-  }
-  const at = recordOf(record);
-  copyHigh(at, high);
-  store<u64>(at, low, 24);
-  store<u64>(at, 0, 32);
-  store<u64>(at, 0, 40);
-  store<u64>(at, 0, 48);
-  insertEntry(BY_DIGEST, hash, record);
-  setCell(DIGESTS, cell(DIGESTS) + 1);
-  return record;
-}
-
 /** The digest's record, or 0 where there is none yet; ambiguity found here is acted on. Returns -1 when nothing may be done. */
 @inline function identify(low: u64, hash: u64, high: usize): i32 {
   if (isAmbiguous(low)) {
@@ -376,49 +269,4 @@ export function clearResidency(): void {
   setCell(RECORD_TOP, 1);
   setCell(DIGEST_SPREAD, 0);
   count(CLEARS);
-}
-
-/** For `explain`: ids of the group's prefixes that are not resident for the child of the edge in `slot`, as u16 at `out`; returns how many. */
-export function missingPrefixes(slot: u32, group: u32, out: usize): u32 {
-  const record = digestOf(slot);
-  let missing: u32 = 0;
-  for (let prefix: u32 = 0; prefix < cell(PREFIX_COUNT); prefix++) {
-    if (<u32>load<u8>(PREFIX_GROUP + <usize>prefix) != group) continue;
-    const resident = record != 0 && mediaHeld(record, prefix) != 0;
-    if (!resident) {
-      store<u16>(out + (<usize>missing << 1), <u16>prefix);
-      missing++;
-    }
-  }
-  return missing;
-}
-
-/** The edge moved from one slot to another: its digest's record follows. */
-export function adoptRecord(from: u32, to: u32): void {
-  const record = digestOf(from);
-  if (record) setOwner(record, to);
-  setLinkIndex(from, 0);
-}
-
-/**
- * Part of a reconcile: places `objects` staged objects (see objects.ts; sorted by digest, whole digests only) as medium unknown, those whose
- * digest has an edge (`withEdge`) or the others. Nothing leaves for them: a digest that does not fit whole is left out. Returns objects placed.
- */
-export function placeObjects(from: usize, objects: u32, withEdge: bool): u32 {
-  let placed: u32 = 0;
-  for (let i: u32 = 0; i < objects; ) {
-    const first = from + <usize>i * 40;
-    const low = load<u64>(first, 24);
-    let run: u32 = 1;
-    while (i + run < objects && load<u64>(first + <usize>run * 40, 24) == low && sameHigh(first + <usize>run * 40, first)) run++;
-    const hash = hashKey(low);
-    const slot = findChild(hash, low);
-    const fits = (cell(DIGESTS) < DIGEST_CAP || findDigest(hash, low) != 0) && (!WIDE || cell(MEMBERS) + run <= MEMBER_CAP);
-    if ((slot != 0 && !(flagsOf(slot) & CONFLICT)) == withEdge && fits) {
-      for (let k: u32 = 0; k < run; k++) storeObject(first + <usize>k * 40, low, load<u16>(first + <usize>k * 40, 32), UNKNOWN);
-      placed += run;
-    }
-    i += run;
-  }
-  return placed;
 }

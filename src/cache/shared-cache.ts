@@ -4,7 +4,7 @@
 import type { Contract } from '../contract/descriptor.js';
 import { type BuildName, candidateBuilds, fittingBuild, loadBuild } from '../core/builds.js';
 import { Core, type GroupCensus } from '../core/core.js';
-import { SeedTable } from '../core/local-hash.js';
+import { SeedTable, scopeTooLong } from '../core/local-hash.js';
 import { type Plan, planOf } from '../core/plan.js';
 import type { CoreStats } from '../core/stats.js';
 import { judgeStored } from '../events/eligibility.js';
@@ -68,7 +68,14 @@ export interface Learned {
   /** Blocks learned or confirmed. */
   readonly blocks: number;
   /** Why it taught nothing, null when it was learned (though perhaps not whole: see the core's counters). */
-  readonly refused: LearnRefusal | 'stopped' | 'pending' | 'no-contract' | 'source-not-admitted' | null;
+  readonly refused:
+    | LearnRefusal
+    | 'stopped'
+    | 'pending'
+    | 'no-contract'
+    | 'source-not-admitted'
+    | 'scope-too-long'
+    | null;
 }
 
 /** What became of a store message. */
@@ -213,6 +220,7 @@ export class SharedCache {
     const { mainEventBlockSize: blockSize, mainEventGroup } = contract;
     const learnable = toLearnable(stored, { blockSize, mainEventGroup, verdict });
     if ('refused' in learnable) return this.#refuse(learnable.refused);
+    if (scopeTooLong(learnable.loraName, learnable.namespace)) return this.#refuse('scope-too-long');
     this.#compact(core);
     const seed = seeds.of({ loraName: learnable.loraName, cacheNamespace: learnable.namespace });
     return { blocks: core.learnTokens({ ...learnable, blockSize }, seed), refused: null };
@@ -304,6 +312,8 @@ export class SharedCache {
     const placed = core.replaceResidency(objects);
     this.#clearedForPending = false;
     for (const payload of token.payloads) core.applyPayload(payload);
+    // The list stands for everything up to s0, so the first message to come must be the one behind it.
+    this.#sequence ??= BigInt(watermark.s0);
     return { accepted: true, placed, leftOut: objects.length - placed, foreign, malformed };
   }
 
@@ -374,6 +384,8 @@ export class SharedCache {
     const { blockSize } = this.#force!.plan;
     if (!query.eligible)
       return reason('ineligible', 'The request is not proven to be plain text under a known LoRA name and namespace.');
+    if (scopeTooLong(query.loraName, query.cacheSalt))
+      return reason('ineligible', 'The LoRA name or the cache namespace is too long.');
     if (query.blockSize !== blockSize)
       return reason(
         'block-size',

@@ -15,6 +15,14 @@ export interface HashScope {
   readonly cacheNamespace?: string | null | undefined;
 }
 
+/** Longest LoRA name or namespace, in UTF-16 units; what is longer is no name that an engine serves. */
+const MAX_SCOPE_TEXT = 4096;
+
+/** Whether a name is too long to be hashed. */
+export function scopeTooLong(...names: (string | null | undefined)[]): boolean {
+  return names.some((name) => (name?.length ?? 0) > MAX_SCOPE_TEXT);
+}
+
 /** Seeds by LoRA name and namespace; keeps the most recently used ones. */
 export class SeedTable {
   readonly #core: Core;
@@ -63,7 +71,7 @@ function hasher(): { core: Core; seeds: SeedTable } {
 
 /**
  * Local hashes of the whole blocks of `tokens` (u32 ids), `blockSize` tokens each; a tail is dropped.
- * @throws ConfigError `block-size` for what is no whole number from 1 to 65,536; `too-many-blocks` above 262,144.
+ * @throws ConfigError `block-size` for what is no whole number from 1 to 65,536; `too-many-blocks` above 262,144; `scope-too-long`.
  */
 export function blockHashes(
   tokens: Uint32Array | readonly number[],
@@ -74,6 +82,12 @@ export function blockHashes(
     throw new ConfigError(
       'block-size',
       `blockHashes: blockSize is ${blockSize}; give a whole number of tokens from 1 to 65536.`,
+    );
+  }
+  if (scopeTooLong(scope.loraName, scope.cacheNamespace)) {
+    throw new ConfigError(
+      'scope-too-long',
+      `blockHashes: LoRA name and namespace may have ${MAX_SCOPE_TEXT} characters.`,
     );
   }
   const { core, seeds } = hasher();
