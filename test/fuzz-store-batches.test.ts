@@ -210,7 +210,8 @@ test('mutated and random payloads: no trap, no growth, the model’s verdict and
   for (let i = 0; i < MUTATIONS; i++) {
     const where = `seed ${seed}, mutation ${i}`;
     // Mutations clear residency most of the time, so it is filled again in between.
-    for (let fill = i % 50 === 0 ? 60 : random.pick([0, 0, 1, 2]); fill > 0; fill--) apply(madePayload(random, blocks), where);
+    for (let fill = i % 50 === 0 ? 60 : random.pick([0, 0, 1, 2]); fill > 0; fill--)
+      apply(madePayload(random, blocks), where);
     const base = random.chance(0.5) ? random.pick(captured) : madePayload(random, blocks);
     apply(mutate(random, base, random.pick(captured)), where);
     largest = Math.max(largest, core.stats().digests);

@@ -71,7 +71,9 @@ export function hitReasons(facts: HitFacts): Reason[] {
     ];
   if (walked > 0 && facts.digests === 0) {
     const cause =
-      facts.lastClear === null ? 'no store message has been applied yet' : `residency was cleared (${facts.lastClear})`;
+      facts.lastClear === null
+        ? 'no store message has been applied under this contract yet'
+        : `residency was cleared (${facts.lastClear})`;
     reasons.push(
       reason(
         'residency-empty',

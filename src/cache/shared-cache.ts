@@ -197,6 +197,7 @@ export class SharedCache {
     this.#reconcile?.voidFor('contract-change');
     this.#force = null;
     this.#noteClear('contract-change');
+    this.#lastClear = null; // of this contract there never was any residency
     if (contract === null) return;
     const plan = planOf(contract);
     const name = fittingBuild([...this.#builds.keys()], plan.groups, plan.prefixes.length);

@@ -99,7 +99,6 @@ export class Core {
   readonly #inputWords: Uint32Array;
   readonly #inputLongs: BigUint64Array;
   readonly #inputView: DataView;
-  readonly #request: Uint8Array;
   readonly #requestLongs: BigUint64Array;
   readonly #result: Uint8Array;
   readonly #resultWords: Uint32Array;
@@ -121,7 +120,6 @@ export class Core {
     this.#inputWords = new Uint32Array(buffer, at('INPUT'), inputBytes / 4);
     this.#inputLongs = new BigUint64Array(buffer, at('INPUT'), inputBytes / 8);
     this.#inputView = new DataView(buffer, at('INPUT'), inputBytes);
-    this.#request = new Uint8Array(buffer, at('REQUEST'), at('REQUEST_BLOCKS') * 8);
     this.#requestLongs = new BigUint64Array(buffer, at('REQUEST'), at('REQUEST_BLOCKS'));
     this.#result = new Uint8Array(buffer, at('RESULT'), 2048);
     this.#resultWords = new Uint32Array(buffer, at('RESULT'), 512);
@@ -185,7 +183,7 @@ export class Core {
   /** Puts local hashes into the request area; returns how many found room. */
   loadLocals(locals: BigUint64Array): number {
     const blocks = Math.min(locals.length, this.requestBlocks);
-    this.#request.set(new Uint8Array(locals.buffer, locals.byteOffset, blocks * 8));
+    this.#requestLongs.set(blocks === locals.length ? locals : locals.subarray(0, blocks));
     return blocks;
   }
 
@@ -204,7 +202,8 @@ export class Core {
   learn(event: Pick<LearnEvent, 'parent' | 'lows' | 'digests' | 'salted'>): number {
     const blocks = Math.min(event.lows.length, this.#eventBlocks);
     this.#inputLongs[0] = event.parent ?? 0n;
-    if (event.digests === null) this.#inputLongs.set(event.lows.subarray(0, blocks), 1);
+    if (event.digests === null)
+      this.#inputLongs.set(blocks === event.lows.length ? event.lows : event.lows.subarray(0, blocks), 1);
     else this.#input.set(event.digests.subarray(0, blocks * 32), 8);
     return this.#exports.learn(
       event.parent === null ? 0 : 1,

@@ -1,0 +1,44 @@
+// What a gateway does with moonroute, on recorded bytes: a worker's KV event and a real Mooncake master's messages go in, the number of prompt
+// tokens that vLLM would restore from the store comes out. Run with `node examples/router.js`.
+import { readFileSync } from 'node:fs';
+import { decodeWorkerMessage, SharedCache, validateContract } from 'moonroute';
+
+const file = (path) => readFileSync(new URL(path, import.meta.url), 'utf8');
+/** Recorded messages as the three ZeroMQ frames that a socket would give. */
+const recorded = (path) =>
+  file(path)
+    .trim()
+    .split('\n')
+    .map((line) => {
+      const { seq, topic, payload } = JSON.parse(line);
+      const sequence = Buffer.alloc(8);
+      sequence.writeBigUInt64BE(BigInt(seq));
+      return [Buffer.from(topic, 'hex'), sequence, Buffer.from(payload, 'hex')];
+    });
+
+const cache = await SharedCache.create();
+const worker = { workerId: 'worker-0', dpRank: 0 };
+// The worker publishes which objects its model needs: here full attention and Mamba, two tensor-parallel ranks.
+cache.updateContract(validateContract(JSON.parse(file('contract.json'))), [worker]);
+
+for (const frames of recorded('worker.jsonl')) {
+  for (const event of decodeWorkerMessage(frames).batch.events) {
+    if (event.type === 'stored') cache.observeStored(worker, event);
+  }
+}
+
+// A prompt of 65 tokens, the ids 0 … 64. The caller proves that it is plain text.
+const tokens = Uint32Array.from({ length: 65 }, (_, i) => i);
+const prompt = { tokens, tokenCount: tokens.length, blockSize: 16, eligible: true };
+const show = (when) => {
+  const { hits, reasons } = cache.explain(prompt);
+  console.log(`${when}: ${hits.tokens} of ${tokens.length} tokens`);
+  for (const { code, text } of reasons) console.log(`  ${code}: ${text}`);
+};
+
+show('nothing stored yet');
+for (const frames of recorded('../test/fixtures/mooncake-captures/tp2_fa16_mamba16_late.jsonl'))
+  cache.applyStoreMessage(frames);
+show("after the store's messages");
+cache.streamLost('disconnect');
+show('after the store was lost from sight');
