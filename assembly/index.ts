@@ -65,8 +65,8 @@ export function configure(): u32 { return takeContract() ? 1 : 0; }
 export function learn(hasParent: u32, salted: u32, blocks: u32, digests: u32): u32 { return learnEvent(hasParent != 0, salted != 0, blocks, digests != 0); }
 /** Applies the store payload at INPUT (objects.ts); returns the outcome, details in RESULT. */
 export function applyMessage(length: u32): u32 { return applyBatch(length); }
-/** Places staged objects at STAGE as medium unknown (reconcile.ts); returns how many found room. */
-export function reconcile(objects: u32, withEdge: u32): u32 { return placeObjects(layout.STAGE, objects, withEdge != 0); }
+/** Places staged objects at STAGE as medium unknown (reconcile.ts). */
+export function reconcile(objects: u32, withEdge: u32): void { placeObjects(layout.STAGE, objects, withEdge != 0); }
 export function clearResidency(): void { clearAll(); }
 /** Hit of the prompt whose local hashes are REQUEST[0 … blocks), in blocks; touches what it walked. */
 export function lookup(blocks: u32, tokens: u32): u32 { return lookupHit(blocks, tokens); }

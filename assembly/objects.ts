@@ -274,20 +274,25 @@ function judge(): void {
   else problem = BAD_DIGEST;
 }
 
-/** Applies what was staged, in order. */
-function applyStaged(): void {
+/** Applies what was staged, in order; returns how many events cleared everything. */
+function applyStaged(): u32 {
+  let clears: u32 = 0;
   for (let from = STAGE; from < staged; from += STAGED_BYTES) {
     const what = load<u32>(from, 32);
     const kind = (what >> 16) & 0xff;
     if (kind == STORED) storeObject(from, load<u64>(from, 24), what & 0xffff, what >> 24);
     else if (kind == REMOVED) removeObject(from, load<u64>(from, 24), what & 0xffff, what >> 24);
-    else clearResidency();
+    else {
+      clearResidency();
+      clears++;
+    }
   }
+  return clears;
 }
 
 /**
  * Applies the batch of `length` payload bytes at INPUT. RESULT, u32 each: outcome (APPLIED, MALFORMED, UNREADABLE), index of the malformed
- * event, why, events in the batch, staged and applied, skipped for a foreign tenant, skipped for a foreign key.
+ * event, why, events in the batch, staged and applied, skipped for a foreign tenant, skipped for a foreign key, clears among the applied.
  */
 export function applyBatch(length: u32): u32 {
   setCell(WALKED, 0);
@@ -331,7 +336,7 @@ export function applyBatch(length: u32): u32 {
     store<u32>(RESULT, UNREADABLE);
     return UNREADABLE;
   }
-  if (configured()) applyStaged();
+  const clears = configured() ? applyStaged() : 0;
   if (why) clearResidency();
   store<u32>(RESULT, why ? MALFORMED : APPLIED);
   store<u32>(RESULT, malformedAt < 0 ? 0 : <u32>malformedAt, 4);
@@ -340,5 +345,6 @@ export function applyBatch(length: u32): u32 {
   store<u32>(RESULT, <u32>((staged - STAGE) / STAGED_BYTES), 16);
   store<u32>(RESULT, foreignTenants, 20);
   store<u32>(RESULT, foreignKeys, 24);
+  store<u32>(RESULT, clears, 28);
   return why ? MALFORMED : APPLIED;
 }

@@ -7,10 +7,9 @@ import { storeObject, UNKNOWN } from './residency';
 
 /**
  * Places `objects` staged objects (see objects.ts; sorted by digest, whole digests only) as medium unknown, those whose
- * digest has an edge (`withEdge`) or the others. Nothing leaves for them: a digest that does not fit whole is left out. Returns objects placed.
+ * digest has an edge (`withEdge`) or the others. Nothing leaves for them: a digest that does not fit whole is left out.
  */
-export function placeObjects(from: usize, objects: u32, withEdge: bool): u32 {
-  let placed: u32 = 0;
+export function placeObjects(from: usize, objects: u32, withEdge: bool): void {
   for (let i: u32 = 0; i < objects; ) {
     const first = from + <usize>i * 40;
     const low = load<u64>(first, 24);
@@ -21,9 +20,7 @@ export function placeObjects(from: usize, objects: u32, withEdge: bool): u32 {
     const fits = (cell(DIGESTS) < DIGEST_CAP || findDigest(hash, low) != 0) && (!WIDE || cell(MEMBERS) + run <= MEMBER_CAP);
     if ((slot != 0 && !(flagsOf(slot) & CONFLICT)) == withEdge && fits) {
       for (let k: u32 = 0; k < run; k++) storeObject(first + <usize>k * 40, low, load<u16>(first + <usize>k * 40, 32), UNKNOWN);
-      placed += run;
     }
     i += run;
   }
-  return placed;
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Core } from '../src/core/core.js';
+import { loadCore } from './support/cores.js';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -17,7 +17,7 @@ for (const { build, file, memory } of BUDGETS) {
     const bytes = readFileSync(`build/wasm/${file}.wasm`);
     assert.ok(bytes.length <= 40 * KIB, `${bytes.length} bytes`);
     assert.equal(WebAssembly.Module.imports(new WebAssembly.Module(bytes)), []);
-    const core = await Core.load(build);
+    const core = await loadCore(build);
     const { memoryBytes } = core.stats();
     assert.ok(memoryBytes <= memory, `${memoryBytes / MIB} MiB`);
     assert.throws(() => core.exports.memory.grow(1), /grow/);

@@ -108,6 +108,18 @@ test('pending: a message that comes meanwhile voids an open reconcile', async ()
   assert.is(pool.objects, 0);
 });
 
+test('pending: so does one that comes after the clear, to a reconcile begun while pending', async () => {
+  const { pool, prompt, pending } = await filledPool();
+  pending(true);
+  pool.send([]);
+  const token = pool.cache.beginReconcile();
+  assert.is(token.voided, null);
+  pool.send([]); // dropped, though the list may be older than it
+  pending(false);
+  const result = pool.cache.reconcile(token, prompt.keys(pool.contract), { s0: 9, firstSequence: null });
+  assert.equal([result, pool.clears('pending')], [{ accepted: false, reason: 'pending' }, 1]);
+});
+
 test('pending: a reconcile is refused while it lasts, and its token is spent', async () => {
   const { pool, prompt, pending } = await filledPool();
   const token = pool.cache.beginReconcile();

@@ -17,9 +17,6 @@ interface Example {
   readonly beyond?: true;
 }
 
-/** Tests of what is not right yet, skipped unless asked for. */
-const knownFault = process.env['MOONROUTE_KNOWN_FAULTS'] === '1' ? test : test.skip;
-
 const REQUEST_BLOCKS = 262_144;
 /** A filled prompt of four blocks, asked for with a query that differs from its own. */
 async function asked(change: Partial<CacheQuery>, hits: number, reasons: readonly Place[]): Promise<Example> {
@@ -63,7 +60,7 @@ const examples: Readonly<Record<ReasonCode, () => Promise<Example>>> = {
     return {
       explanation: explain(REQUEST_BLOCKS + 2),
       hits: 0,
-      reasons: [['request-too-long', REQUEST_BLOCKS], ['residency-empty', null], ...unseen(0, [prefixOf(0, 0)])],
+      reasons: [['residency-empty', null], ...unseen(0, [prefixOf(0, 0)]), ['request-too-long', REQUEST_BLOCKS]],
       beyond: true,
     };
   },
@@ -154,6 +151,7 @@ async function longPrompt(): Promise<(tokenCount: number) => Explanation> {
   return (tokenCount) => pool.cache.explain({ tokens, tokenCount, blockSize: 1, eligible: true });
 }
 
+const codesOf = ({ reasons }: Explanation) => reasons.map(({ code }) => code);
 const placesOf = (reasons: readonly Reason[]) =>
   reasons.map(({ code, block, group, missing }) => [code, block, group, [...missing]]);
 const filledOut = (places: readonly Place[]) =>
@@ -299,53 +297,59 @@ test('hashes-missing: neither local hashes nor tokens', async () => {
 });
 
 test('unseen-boundary: where digests are no finer than blocks, no boundary goes unseen', async () => {
-  const pool = await Pool.open({ partial: true });
-  const { hits, reasons } = pool.explain(pool.filled(1, 3));
-  assert.equal([hits.blocks, placesOf(reasons)], [3, [['last-token', 3, null, []]]]);
+  for (const [hashBlockSize, codes] of [
+    [16, ['object-missing']],
+    [8, ['object-missing', 'unseen-boundary']],
+  ] as const) {
+    const pool = await Pool.open({ partial: true, hashBlockSize });
+    const prompt = pool.filled(1, 3);
+    pool.send([removed(prompt.keys(pool.contract)[1])]);
+    const explanation = pool.explain(prompt);
+    assert.equal([explanation.hits.blocks, codesOf(explanation)], [1, codes]);
+  }
+});
+
+test('residency-empty: says that no message came under this contract, when none did', async () => {
+  const pool = await Pool.open();
+  const prompt = pool.prompt(1, 1);
+  pool.teach(prompt);
+  assert.match(pool.explain(prompt).reasons[0]!.text, 'no store message has been applied');
 });
 
 // ---- known faults: what a reason should say ----
 
-const codesOf = ({ reasons }: Explanation) => reasons.map(({ code }) => code);
-
-knownFault('request-too-long: not where only the last token is left out, which is computed anyway', async () => {
+test('request-too-long: not where only the last token is left out, which is computed anyway', async () => {
   const explain = await longPrompt();
   assert.not(codesOf(explain(REQUEST_BLOCKS)).includes('request-too-long'));
   assert.not(codesOf(explain(REQUEST_BLOCKS + 1)).includes('request-too-long'));
 });
 
-knownFault('request-too-long: the caller gave all its tokens, so no hashes are missing', async () => {
+test('request-too-long: the caller gave all its tokens, so no hashes are missing', async () => {
   const explain = await longPrompt();
   assert.not(codesOf(explain(REQUEST_BLOCKS + 2)).includes('hashes-missing'));
 });
 
-knownFault('residency-empty: says that no message came yet, when none did', async () => {
-  const pool = await Pool.open();
-  const prompt = pool.prompt(1, 1);
-  pool.teach(prompt);
-  assert.match(pool.explain(prompt).reasons[0]!.text, 'no store message has been applied yet');
-});
-
-knownFault('residency-empty: says so when the master itself cleared everything', async () => {
+test('residency-empty: does not say that no message came when the master itself cleared or listed nothing', async () => {
   const pool = await Pool.open();
   const prompt = pool.filled(1, 1);
+  const text = () => pool.explain(prompt).reasons[0]!.text;
   pool.send([cleared()]);
-  assert.not.match(pool.explain(prompt).reasons[0]!.text, 'contract-change');
+  assert.not.match(text(), /no store message|contract-change/);
+  pool.cache.streamLost('disconnect');
+  pool.cache.reconcile(pool.cache.beginReconcile(), [], { s0: 1, firstSequence: null });
+  assert.not.match(text(), /no store message|disconnect/);
 });
 
-knownFault('too-short: where vLLM restarts inside a block, the unseen boundary is the reason', async () => {
+test('too-short: where vLLM restarts inside a block, the unseen boundary is the reason', async () => {
   const pool = await Pool.open({ blockSize: 32, hashBlockSize: 8, partial: true });
   assert.ok(codesOf(pool.explain(pool.filled(1, 2), 24)).includes('unseen-boundary')); // vLLM restores 16 of 24
 });
 
-knownFault(
-  'last-token: with partial hits too, the block that holds the last token is to blame for nothing',
-  async () => {
-    const pool = await Pool.open({ partial: true });
-    const prompt = pool.filled(1, 4);
-    pool.send([removed(prompt.keys(pool.contract)[3])]);
-    assert.equal(codesOf(pool.explain(prompt, 4 * 16)), ['last-token']); // stored or not, vLLM restores 48 of 64
-  },
-);
+test('last-token: with partial hits too, the block that holds the last token is to blame for nothing', async () => {
+  const pool = await Pool.open({ partial: true });
+  const prompt = pool.filled(1, 4);
+  pool.send([removed(prompt.keys(pool.contract)[3])]);
+  assert.equal(codesOf(pool.explain(prompt, 4 * 16)), ['last-token']); // stored or not, vLLM restores 48 of 64
+});
 
 test.run();

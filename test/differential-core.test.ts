@@ -4,9 +4,10 @@ import { encode } from '@msgpack/msgpack';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Contract, ContractGroup, GroupKind } from '../src/contract/descriptor.js';
-import { Core } from '../src/core/core.js';
+import type { Core } from '../src/core/core.js';
 import { planOf } from '../src/core/plan.js';
 import { coreSnapshot } from './support/core-state.js';
+import { loadCore } from './support/cores.js';
 import { CoreModel, type ModelEvent } from './support/model.js';
 import { setClearGeneration } from './support/poke.js';
 import { Random } from './support/random.js';
@@ -89,7 +90,7 @@ const hexDigest = ({ high, child }: Node): string => high + child.toString(16).p
 for (const build of ['tiny', 'tiny-wide'] as const) {
   test(`${build}: answers and the whole state are those of the model`, async () => {
     const random = new Random(seed ^ (build === 'tiny' ? 1 : 2));
-    const core = await Core.load(build);
+    const core = await loadCore(build);
     const counts = { learn: 0, store: 0, clear: 0, lookup: 0, hits: 0, explain: 0, compact: 0, wraps: 0, states: 0 };
     let before: Record<string, number> = {};
     for (let done = 0; done < OPERATIONS; ) {

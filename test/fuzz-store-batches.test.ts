@@ -7,10 +7,10 @@ import { encode } from '@msgpack/msgpack';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Contract } from '../src/contract/descriptor.js';
-import { Core } from '../src/core/core.js';
 import { planOf } from '../src/core/plan.js';
 import { readCapture } from '../src/oracle/capture.js';
 import { coreSnapshot } from './support/core-state.js';
+import { loadCore } from './support/cores.js';
 import { CoreModel } from './support/model.js';
 import { Random } from './support/random.js';
 import { applyJudged, judgeBatch } from './support/store-batch-model.js';
@@ -147,7 +147,7 @@ function replaceText(random: Random, bytes: number[]): void {
 
 test('mutated and random payloads: no trap, no growth, the model’s verdict and the model’s state', async () => {
   const random = new Random(seed);
-  const core = await Core.load('tiny');
+  const core = await loadCore('tiny');
   core.configure(planOf(CONTRACT), 7n);
   const model = new CoreModel({
     edgeCap: 64,

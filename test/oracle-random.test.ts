@@ -5,10 +5,10 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { descriptorFromCase } from '../src/contract/from-case.js';
 import { validateContract } from '../src/contract/validate.js';
-import { Core } from '../src/core/core.js';
 import { planOf } from '../src/core/plan.js';
 import { ContractError } from '../src/errors.js';
 import { randomCase, type StoreCase, visibleHit, workerHit } from './support/brute-force.js';
+import { loadCore } from './support/cores.js';
 import { Random } from './support/random.js';
 
 const seed = Number(process.env['MOONROUTE_SEED'] ?? Date.now() % 2 ** 31);
@@ -41,7 +41,7 @@ function contractOf({ hashBlock, lcm, partial, blockSize, groups }: StoreCase) {
 for (const build of ['default', 'wide'] as const) {
   test(`${build}: the brute force's answer in random cases`, async () => {
     const random = new Random(seed);
-    const core = await Core.load(build);
+    const core = await loadCore(build);
     const counts = { cases: 0, hits: 0, partial: 0, equalToWorker: 0 };
     while (counts.cases < (build === 'default' ? CASES : CASES / 8)) {
       const store = randomCase(random);

@@ -48,6 +48,8 @@ export interface HitFacts {
   /** Local hashes that were looked at. */
   readonly blocks: number;
   readonly tokens: number;
+  /** Most blocks that one lookup reads. */
+  readonly requestBlocks: number;
   /** How residency last became empty, null if it never did. */
   readonly lastClear: string | null;
   readonly digests: number;
@@ -57,63 +59,64 @@ const MISSING_SHOWN = 3;
 
 /** All reasons why the hit is what it is and not more, the decisive ones first. Empty only if the hit is all that any engine restores. */
 export function hitReasons(facts: HitFacts): Reason[] {
-  const { plan, explanation, tokens, blocks } = facts;
-  const { hit, walked, stopped } = explanation;
+  const { plan, explanation, tokens } = facts;
+  const { hit, walked, blocked } = explanation;
   const size = plan.blockSize;
   const most = Math.floor((tokens - 1) / size);
-  const reasons: Reason[] = [];
-  if (most < 1)
-    return [
-      reason(
-        'too-short',
-        `The prompt has ${tokens} tokens; the first restart point is ${size} tokens, and one token is always computed.`,
-      ),
-    ];
-  if (walked > 0 && facts.digests === 0) {
-    const cause =
-      facts.lastClear === null
-        ? 'no store message has been applied under this contract yet'
-        : `residency was cleared (${facts.lastClear})`;
-    reasons.push(
-      reason(
-        'residency-empty',
-        `Nothing in the store is known: ${cause}. It fills from the master's events or a reconcile.`,
-      ),
-    );
+  const found: (Reason | null)[] = [];
+  if (most < 1) {
+    const text = `The prompt has ${tokens} tokens; the first restart point is ${size} tokens, and one token is always computed.`;
+    found.push(reason('too-short', text));
+  } else {
+    if (walked > 0 && facts.digests === 0) found.push(emptyReason(facts));
+    // With all that may be credited credited, what the block of the last token lacks is to blame for nothing.
+    if (hit < most) found.push(...blocked.map((one) => blockedReason(facts, one)), walkReason(facts, most));
+    if (hit < Math.min(walked, most) && blocked.length === 0) {
+      const text = `The model restarts at multiples of ${plan.step * size} tokens; the next one lies behind the ${walked * size} tokens known.`;
+      found.push(reason('endpoint-alignment', text, hit));
+    }
   }
-  for (const blocked of explanation.blocked) reasons.push(blockedReason(facts, blocked));
+  found.push(unseenReason(facts));
+  if (most >= 1 && hit === most) {
+    const text = `${hit * size} of ${tokens} tokens: all full blocks before the last token, which is always computed.`;
+    found.push(reason('last-token', text, hit));
+  }
+  return found.filter((one) => one !== null);
+}
+
+function emptyReason({ lastClear }: HitFacts): Reason {
+  const cause =
+    lastClear === null
+      ? 'no store message has been applied under this contract yet'
+      : `residency was cleared (${lastClear})`;
+  const text = `Nothing in the store is known: ${cause}. It fills from the master's events or a reconcile.`;
+  return reason('residency-empty', text);
+}
+
+/** Why the walk ended before the prompt's last full block. */
+function walkReason({ plan, explanation, blocks, requestBlocks }: HitFacts, most: number): Reason | null {
+  const { walked, stopped } = explanation;
+  if (walked >= most) return null;
   if (stopped === 'missing') {
-    const text = `No admitted worker has announced block ${walked} (tokens ${walked * size}–${(walked + 1) * size - 1}) behind this prefix, so its engine hash is unknown.`;
-    reasons.push(reason('not-learned', text, walked));
-  } else if (stopped === 'conflict') {
+    const tokens = `tokens ${walked * plan.blockSize}–${(walked + 1) * plan.blockSize - 1}`;
+    const text = `No admitted worker has announced block ${walked} (${tokens}) behind this prefix, so its engine hash is unknown.`;
+    return reason('not-learned', text, walked);
+  }
+  if (stopped === 'conflict') {
     const text = `Workers' events contradict each other about block ${walked}; it is not credited until the contract changes. Check that all workers hash alike.`;
-    reasons.push(reason('conflict', text, walked));
-  } else if (blocks < most && walked === blocks) {
-    reasons.push(reason('hashes-missing', `Only ${blocks} local hashes were given for ${most} blocks.`, blocks));
+    return reason('conflict', text, walked);
   }
-  if (reasons.length === 0 && hit < Math.min(walked, most)) {
-    reasons.push(
-      reason(
-        'endpoint-alignment',
-        `The model restarts at multiples of ${plan.step * size} tokens; the next one lies behind the ${walked * size} tokens known.`,
-        hit,
-      ),
-    );
-  }
-  if (plan.partial && size > facts.hashBlockSize && hit * size < tokens - 1) {
-    const text = `vLLM may restart every ${facts.hashBlockSize} tokens; boundaries inside a block of ${size} are not in workers' events and are not credited.`;
-    reasons.push(reason('unseen-boundary', text, hit));
-  }
-  if (hit === most) {
-    reasons.push(
-      reason(
-        'last-token',
-        `${hit * size} of ${tokens} tokens: all full blocks before the last token, which is always computed.`,
-        hit,
-      ),
-    );
-  }
-  return reasons;
+  if (walked === requestBlocks) return reason('request-too-long', `One lookup reads ${requestBlocks} blocks.`, walked);
+  return reason('hashes-missing', `Only ${blocks} local hashes were given for ${most} blocks.`, blocks);
+}
+
+/** vLLM may know a restart point that no event shows. */
+function unseenReason({ plan, explanation, hashBlockSize, tokens }: HitFacts): Reason | null {
+  const size = plan.blockSize;
+  const last = Math.floor((tokens - 1) / hashBlockSize) * hashBlockSize;
+  if (!plan.partial || size === hashBlockSize || last <= explanation.hit * size) return null;
+  const text = `vLLM may restart every ${hashBlockSize} tokens; boundaries inside a block of ${size} are not in workers' events and are not credited.`;
+  return reason('unseen-boundary', text, explanation.hit);
 }
 
 function blockedReason({ plan, kinds }: HitFacts, blocked: CoreExplanation['blocked'][number]): Reason {

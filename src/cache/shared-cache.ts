@@ -115,7 +115,7 @@ export type ReconcileResult =
 export interface CacheStats {
   readonly generation: number;
   readonly core: CoreStats | null;
-  readonly build: BuildName | null;
+  readonly build: string | null;
   /** Fates of store messages, refusals of stored events and causes of clears, by code. */
   readonly messages: Readonly<Record<string, number>>;
   readonly refusals: Readonly<Record<string, number>>;
@@ -145,6 +145,8 @@ export class SharedCache {
   readonly #builds: ReadonlyMap<BuildName, WebAssembly.Module>;
   #core: Core | null = null;
   #force: Force | null = null;
+  /** Fingerprint of the contract last given, in force or too large. */
+  #given: string | null = null;
   #tooLarge: string | null = null;
   #sources = new Set<string>();
   #generation = 0;
@@ -189,7 +191,9 @@ export class SharedCache {
    */
   updateContract(contract: Contract | null, sources: Iterable<Source> = []): void {
     this.#sources = new Set(Array.from(sources, sourceKey));
-    if (contract?.fingerprint === this.contract?.fingerprint && this.#tooLarge === null) return;
+    const given = contract?.fingerprint ?? null;
+    if (given === this.#given) return;
+    this.#given = given;
     this.#generation++;
     this.#sequence = null;
     this.#scattered = false;
@@ -275,7 +279,11 @@ export class SharedCache {
       return this.#fate('malformed', sequence, `event ${outcome.index}: ${outcome.reason}`);
     }
     this.#reconcile?.keep(sequence, payload);
-    const { objects, foreignTenant, foreignKey } = outcome;
+    const { objects, foreignTenant, foreignKey, clears } = outcome;
+    if (clears > 0) {
+      this.#lastClear = 'the master said that everything has gone';
+      tally(this.#clears, 'cleared-by-master');
+    }
     return {
       ...this.#fate(step === 'gap' ? 'gap-applied' : 'applied', sequence),
       objects,
@@ -313,6 +321,7 @@ export class SharedCache {
     const placed = core.replaceResidency(objects);
     this.#clearedForPending = false;
     for (const payload of token.payloads) core.applyPayload(payload);
+    if (placed === 0) this.#lastClear = "a reconcile found nothing of this contract in the master's key list";
     // The list stands for everything up to s0, so the first message to come must be the one behind it.
     this.#sequence ??= BigInt(watermark.s0);
     return { accepted: true, placed, leftOut: objects.length - placed, foreign, malformed };
@@ -347,12 +356,10 @@ export class SharedCache {
       explanation,
       blocks,
       tokens: query.tokenCount,
+      requestBlocks: core.requestBlocks,
       lastClear: this.#lastClear,
       digests: core.stats().digests,
     });
-    if (query.tokenCount > core.requestBlocks * plan.blockSize && explanation.walked === core.requestBlocks) {
-      reasons.unshift(reason('request-too-long', `One lookup reads ${core.requestBlocks} blocks.`, core.requestBlocks));
-    }
     return { hits: { blocks: explanation.hit, tokens: explanation.hit * plan.blockSize }, reasons };
   }
 

@@ -5,8 +5,8 @@ import { type ASUtil, instantiateSync } from '@assemblyscript/loader';
 import { ConfigError } from '../errors.js';
 import { wasmBase64 as defaultText } from './wasm/default.js';
 
-/** A build of the core. `tiny` and `tiny-wide` have caps that tests can reach. */
-export type BuildName = 'default' | 'wide' | 'large' | 'tiny' | 'tiny-wide';
+/** A build of the core. */
+export type BuildName = 'default' | 'wide' | 'large';
 
 /** What the core exports; addresses are WebAssembly globals. Known to src/core only. */
 export interface CoreExports extends Record<string, unknown> {
@@ -17,7 +17,7 @@ export interface CoreExports extends Record<string, unknown> {
   configure(): number;
   learn(hasParent: number, salted: number, blocks: number, digests: number): number;
   applyMessage(length: number): number;
-  reconcile(objects: number, withEdge: number): number;
+  reconcile(objects: number, withEdge: number): void;
   clearResidency(): void;
   lookup(blocks: number, tokens: number): number;
   compact(budget: number): number;
@@ -32,8 +32,6 @@ const SHAPES: Record<BuildName, { edges: number; groups: number; prefixes: numbe
   default: { edges: 262_144, groups: 8, prefixes: 64 },
   wide: { edges: 262_144, groups: 64, prefixes: 1024 },
   large: { edges: 4_194_304, groups: 8, prefixes: 64 },
-  tiny: { edges: 64, groups: 8, prefixes: 64 },
-  'tiny-wide': { edges: 64, groups: 64, prefixes: 1024 },
 };
 
 /** Builds that may serve a cache that is to remember `edges` edges, the preferred one first. */
@@ -82,10 +80,6 @@ async function wasmText(name: BuildName): Promise<string> {
       return (await import('./wasm/wide.js')).wasmBase64;
     case 'large':
       return (await import('./wasm/large.js')).wasmBase64;
-    case 'tiny':
-      return (await import('./wasm/tiny.js')).wasmBase64;
-    case 'tiny-wide':
-      return (await import('./wasm/tiny-wide.js')).wasmBase64;
   }
 }
 

@@ -33,6 +33,8 @@ export type StoreOutcome =
       readonly objects: number;
       readonly foreignTenant: number;
       readonly foreignKey: number;
+      /** Events among them that cleared everything. */
+      readonly clears: number;
     }
   | { readonly outcome: 'malformed'; readonly index: number; readonly reason: MalformedReason }
   | { readonly outcome: 'unreadable' };
@@ -83,6 +85,7 @@ export interface GroupCensus {
 }
 
 const STAGED_BYTES = 40; // assembly/objects.ts
+const MEMBERS_CELL = 3; // assembly/cells.ts
 
 /** An object to be placed by a reconcile. */
 export interface ReconcileObject {
@@ -93,7 +96,8 @@ export interface ReconcileObject {
 
 /** The residency core: learned edges, resident objects, lookups. Not safe to share between threads. */
 export class Core {
-  readonly build: BuildName;
+  /** Name of the build it is an instance of. */
+  readonly build: string;
   readonly #exports: CoreExports;
   readonly #input: Uint8Array;
   readonly #inputWords: Uint32Array;
@@ -110,7 +114,7 @@ export class Core {
   readonly #eventBlocks: number;
   #groups = 0;
 
-  private constructor(build: BuildName, exports: CoreExports) {
+  private constructor(build: string, exports: CoreExports) {
     this.build = build;
     this.#exports = exports;
     const at = (name: string) => globalOf(exports, name);
@@ -137,7 +141,7 @@ export class Core {
   }
 
   /** Instantiates a compiled build at once. */
-  static fromModule(build: BuildName, module: WebAssembly.Module): Core {
+  static fromModule(build: string, module: WebAssembly.Module): Core {
     return new Core(build, instantiateBuild(module));
   }
 
@@ -229,7 +233,14 @@ export class Core {
     const outcome = this.#exports.applyMessage(payload.length);
     const said = this.#resultWords;
     if (outcome === 0)
-      return { outcome: 'applied', events: said[3]!, objects: said[4]!, foreignTenant: said[5]!, foreignKey: said[6]! };
+      return {
+        outcome: 'applied',
+        events: said[3]!,
+        objects: said[4]!,
+        foreignTenant: said[5]!,
+        foreignKey: said[6]!,
+        clears: said[7]!,
+      };
     if (outcome === 1) return { outcome: 'malformed', index: said[1]!, reason: MALFORMED[said[2]!] as MalformedReason };
     return { outcome: 'unreadable' };
   }
@@ -240,21 +251,21 @@ export class Core {
    */
   replaceResidency(objects: readonly ReconcileObject[]): number {
     this.#exports.clearResidency();
-    return this.#place(objects, true) + this.#place(objects, false);
+    this.#place(objects, true);
+    this.#place(objects, false);
+    return this.#cells[MEMBERS_CELL]!;
   }
 
-  #place(objects: readonly ReconcileObject[], withEdge: boolean): number {
+  #place(objects: readonly ReconcileObject[], withEdge: boolean): void {
     const room = Math.floor((this.#input.length - this.#stage) / STAGED_BYTES);
-    let placed = 0;
     for (let first = 0; first < objects.length; ) {
       let last = Math.min(objects.length, first + room);
       // A digest's objects must stand in one piece; a digest has at most 1,024, a piece has room for many more.
       while (last < objects.length && objects[last]!.digest === objects[last - 1]!.digest) last--;
       for (let i = first; i < last; i++) this.#stageObject(this.#stage + (i - first) * STAGED_BYTES, objects[i]!);
-      placed += this.#exports.reconcile(last - first, withEdge ? 1 : 0);
+      this.#exports.reconcile(last - first, withEdge ? 1 : 0);
       first = last;
     }
-    return placed;
   }
 
   #stageObject(at: number, { digest, prefix }: ReconcileObject): void {

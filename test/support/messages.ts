@@ -2,9 +2,9 @@
 // objects. Everything reaches the cache as bytes that the real publishers send (spec/kv-events.md 1.5, spec/mooncake-events.md 3), so
 // a test says what happened in the pool and never how it is encoded.
 import { Encoder } from '@msgpack/msgpack';
-import type { Explanation } from '../../src/cache/shared-cache.js';
 import {
   type CacheQuery,
+  type Explanation,
   type Learned,
   SharedCache,
   type SharedCacheOptions,
@@ -14,12 +14,12 @@ import {
 import type { Contract, GroupKind } from '../../src/contract/descriptor.js';
 import { descriptorFromCase } from '../../src/contract/from-case.js';
 import { validateContract } from '../../src/contract/validate.js';
-import type { BuildName } from '../../src/core/builds.js';
-import { Core, type CoreExplanation, type StoreOutcome } from '../../src/core/core.js';
+import type { Core, CoreExplanation, StoreOutcome } from '../../src/core/core.js';
 import { SeedTable } from '../../src/core/local-hash.js';
 import { planOf } from '../../src/core/plan.js';
 import { writeSequence } from '../../src/wire/frames.js';
 import { decodeWorkerMessage, type StoredEvent } from '../../src/wire/vllm.js';
+import { loadCore, type TestBuild } from './cores.js';
 import { vllmDigests } from './engine-digests.js';
 
 const encoder = new Encoder({ useBigInt64: true });
@@ -321,8 +321,8 @@ export class CorePool {
     this.#seeds = new SeedTable(core);
   }
 
-  static async load(build: BuildName, shape: ContractShape = {}): Promise<CorePool> {
-    return new CorePool(await Core.load(build), contractOf(shape));
+  static async load(build: TestBuild, shape: ContractShape = {}): Promise<CorePool> {
+    return new CorePool(await loadCore(build), contractOf(shape));
   }
 
   prompt(name: number, blocks = 1): Prompt {
