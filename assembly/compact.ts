@@ -7,9 +7,7 @@ import {
 } from './slots';
 import { BY_CHILD, BY_EDGE, hashEdge, hashKey, renameEntry } from './table';
 import { adoptRecord } from './residency';
-
-/** Runs this long are left where they are: moving them would gain nothing. */
-const LONG_RUN: u32 = 256;
+import { LONG_RUN } from './walk';
 
 function moveEdge(from: u32, to: u32): void {
   takeSlot(to);
@@ -38,7 +36,7 @@ function moveEdge(from: u32, to: u32): void {
   giveSlot(from);
 }
 
-/** Moves at most `budget` edges of the last walked path; returns how many. Does nothing when the LRU list has moved on since. */
+/** Moves at most `budget` edges of the last walked path; returns how many. Does nothing when the path lies well, or the LRU list has moved on. */
 export function compact(budget: u32): u32 {
   let left = cell(WALKED); // the path is the hot end of the LRU list
   let slot = nextOf(0);

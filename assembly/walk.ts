@@ -14,6 +14,9 @@ export const AT_END: u32 = 0;
 export const AT_MISSING: u32 = 1;
 export const AT_CONFLICT: u32 = 2;
 
+/** Runs this long on average are not worth moving together (compact.ts). */
+export const LONG_RUN: u32 = 256;
+
 /** Flags of a block inside a run; LRU_FOLLOWS may be missing where a unit of the LRU list ends. */
 const IN_RUN: u32 = LIVE | FOLLOWS;
 const RUN_MASK: u64 = 0x0101010101010101 * <u64>(0xff & ~LRU_FOLLOWS);
@@ -153,7 +156,7 @@ export function walk(blocks: u32, touch: bool): u32 {
   }
   if (touch) {
     if (unitFirst) moveBehind(anchor, unitFirst, unitLast);
-    setCell(WALKED, done);
+    setCell(WALKED, runs > 1 && done < runs * LONG_RUN ? done : 0);
     count(LOOKUPS);
     addCount(WALKED_BLOCKS, done);
     addCount(RUNS, runs);

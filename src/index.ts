@@ -2,20 +2,20 @@
 
 export type { Reason, ReasonCode } from './cache/reasons.js';
 export type { ReconcileToken, ReconcileWatermark } from './cache/reconcile.js';
-export {
-  type CacheHits,
-  type CacheLimits,
-  type CacheQuery,
-  type CacheStats,
-  type Explanation,
-  type Learned,
-  type ReconcileResult,
-  SharedCache,
-  type SharedCacheOptions,
-  type Source,
-  type StoreMessageFate,
-  type StoreMessageResult,
-} from './cache/shared-cache.js';
+export { SharedCache } from './cache/shared-cache.js';
+export type {
+  CacheHits,
+  CacheLimits,
+  CacheQuery,
+  CacheStats,
+  Explanation,
+  Learned,
+  ReconcileResult,
+  SharedCacheOptions,
+  Source,
+  StoreMessageFate,
+  StoreMessageResult,
+} from './cache/types.js';
 export * from './contract/index.js';
 export type { GroupCensus } from './core/core.js';
 export { blockHashes, type HashScope, sequenceHashes } from './core/local-hash.js';

@@ -2,7 +2,8 @@
 // teach (design.md 5 and 7, spec/kv-events.md 5.4).
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { SharedCache, type Source } from '../src/cache/shared-cache.js';
+import { SharedCache } from '../src/cache/shared-cache.js';
+import type { Source } from '../src/cache/types.js';
 import { descriptorFromCase, validateContract } from '../src/contract/index.js';
 import {
   announced,

@@ -2,7 +2,7 @@
 // counted (design.md 5, spec/kv-events.md 3.1, 5.5 and 5.9).
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Learned } from '../src/cache/shared-cache.js';
+import type { Learned } from '../src/cache/types.js';
 import { type Announcement, Pool, type Prompt, stored } from './support/messages.js';
 
 /** A pool that holds every object of a prompt which nobody has announced. */

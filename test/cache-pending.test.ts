@@ -2,7 +2,7 @@
 // stream and are dropped, at the price of one clear (design.md 5, spec/kv-events.md 5.4).
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { StoreMessageResult } from '../src/cache/shared-cache.js';
+import type { StoreMessageResult } from '../src/cache/types.js';
 import { cleared, Pool, type Prompt, stored } from './support/messages.js';
 
 /** A filled pool and the switch that makes its contract pending. */

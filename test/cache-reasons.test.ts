@@ -3,7 +3,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Reason, ReasonCode } from '../src/cache/reasons.js';
-import { type CacheQuery, type Explanation, SharedCache } from '../src/cache/shared-cache.js';
+import { SharedCache } from '../src/cache/shared-cache.js';
+import type { CacheQuery, Explanation } from '../src/cache/types.js';
 import { blockHashes } from '../src/core/local-hash.js';
 import { announced, cleared, contractOf, Pool, prefixOf, removed, SOURCE, stored, twinOf } from './support/messages.js';
 

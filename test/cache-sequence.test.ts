@@ -2,7 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type SequenceStep, sequenceStep } from '../src/cache/sequence.js';
-import type { StoreMessageFate } from '../src/cache/shared-cache.js';
+import type { StoreMessageFate } from '../src/cache/types.js';
 import { MAX_STORE_MESSAGE_BYTES } from '../src/wire/mooncake.js';
 import { framesOf, Pool, type Prompt, stored, storeMessage } from './support/messages.js';
 

@@ -3,7 +3,7 @@
 // leaves resident and what is still credited.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { StoreMessageResult } from '../src/cache/shared-cache.js';
+import type { StoreMessageResult } from '../src/cache/types.js';
 import { splitStoreFrames } from '../src/wire/mooncake.js';
 import { captured, captureNames, eventsOf, rewritten } from './support/captures.js';
 import { Pool, type Prompt, removed, type StoreEvent, stored, storeMessage } from './support/messages.js';

@@ -185,6 +185,7 @@ for (const build of ['tiny', 'tiny-wide'] as const) {
     }
     console.log(`  ${build}: ${JSON.stringify(counts)}`);
     for (const [what, count] of Object.entries(counts)) assert.ok(count > 0, `no ${what} happened`);
+    assert.ok(core.stats().movedSlots > 0, 'compaction moved nothing');
     const { counters } = coreSnapshot(core);
     for (const name of [
       'repeated',

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { Encoder } from '@msgpack/msgpack';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { StoreMessageResult } from '../src/cache/shared-cache.js';
+import type { StoreMessageResult } from '../src/cache/types.js';
 import { MAX_STORE_EVENTS, MAX_STORE_MESSAGE_BYTES } from '../src/wire/mooncake.js';
 import {
   CorePool,

@@ -6,121 +6,25 @@ import { type BuildName, candidateBuilds, fittingBuild, loadBuild } from '../cor
 import { Core, type GroupCensus } from '../core/core.js';
 import { SeedTable, scopeTooLong } from '../core/local-hash.js';
 import { type Plan, planOf } from '../core/plan.js';
-import type { CoreStats } from '../core/stats.js';
 import { judgeStored } from '../events/eligibility.js';
-import { type LearnRefusal, toLearnable } from '../events/stored-blocks.js';
+import { toLearnable } from '../events/stored-blocks.js';
 import { StoreFrameError, splitStoreFrames } from '../wire/mooncake.js';
 import type { StoredEvent } from '../wire/worker-event.js';
 import { hitReasons, type Reason, type ReasonCode, reason } from './reasons.js';
 import { objectsOfKeys, ReconcileToken, type ReconcileWatermark, watermarkFault } from './reconcile.js';
 import { sequenceStep } from './sequence.js';
-
-/** A worker's rank that may teach edges. */
-export interface Source {
-  readonly workerId: string | number | bigint;
-  readonly dpRank: number;
-}
-
-/** How much a cache remembers. */
-export interface CacheLimits {
-  /** Learned edges, and as many digests: 1 … 4,194,304; above 262,144 the large build serves. Default 262,144. */
-  readonly edges?: number;
-}
-
-export interface SharedCacheOptions {
-  readonly limits?: CacheLimits;
-  /** True while contract changes are unread: no hints, no learning. Asked at every call; must be cheap. */
-  readonly isPending?: () => boolean;
-  /** Seed of the core's hash tables; fix it only for repeatable counters. Default random. */
-  readonly tableSeed?: bigint;
-}
-
-/** A prompt. Either its local hashes or its tokens must be given. */
-export interface CacheQuery {
-  /** Local hashes of the prompt's full blocks, in order. */
-  readonly localHashes?: BigUint64Array;
-  readonly tokens?: Uint32Array;
-  /** Tokens of the whole prompt. */
-  readonly tokenCount: number;
-  /** Tokens a local hash covers. */
-  readonly blockSize: number;
-  /** Provenance proven: text, LoRA name and namespace are all that the engine will hash. */
-  readonly eligible: boolean;
-  /** Used only with `tokens`. */
-  readonly loraName?: string | null;
-  /** The cache namespace (the user's salt without `dynamo-cache-salt:`). Used only with `tokens`. */
-  readonly cacheSalt?: string | null;
-}
-
-/** What vLLM would restore: the first `blocks` main event blocks, `tokens` tokens. */
-export interface CacheHits {
-  readonly blocks: number;
-  readonly tokens: number;
-}
-
-export interface Explanation {
-  readonly hits: CacheHits;
-  readonly reasons: readonly Reason[];
-}
-
-/** What an event taught. */
-export interface Learned {
-  /** Blocks learned or confirmed. */
-  readonly blocks: number;
-  /** Why it taught nothing, null when it was learned (though perhaps not whole: see the core's counters). */
-  readonly refused:
-    | LearnRefusal
-    | 'stopped'
-    | 'pending'
-    | 'no-contract'
-    | 'source-not-admitted'
-    | 'scope-too-long'
-    | null;
-}
-
-/** What became of a store message. */
-export type StoreMessageFate =
-  | 'applied'
-  | 'duplicate'
-  | 'gap-applied' //      messages were missed: residency was cleared, then this batch applied
-  | 'malformed' //        a relevant event could not be used: residency was cleared
-  | 'unreadable' //       likewise, the whole message
-  | 'pending' //          dropped; its sequence is recorded
-  | 'no-contract' //      likewise
-  | 'stale-generation' // stamped before a contract change: ignored
-  | 'stopped';
-
-/** How the message ended, and what was seen. */
-export interface StoreMessageResult {
-  readonly fate: StoreMessageFate;
-  /** Null where it could not be read or was not looked at. */
-  readonly sequence: bigint | null;
-  /** Object events applied. */
-  readonly objects: number;
-  readonly skipped: { readonly foreignTenant: number; readonly foreignKey: number };
-  /** Which event, and what was wrong, for `malformed` and `unreadable`. */
-  readonly detail: string | null;
-}
-
-export type ReconcileResult =
-  | {
-      readonly accepted: true;
-      readonly placed: number;
-      readonly leftOut: number;
-      readonly foreign: number;
-      readonly malformed: number;
-    }
-  | { readonly accepted: false; readonly reason: string };
-
-export interface CacheStats {
-  readonly generation: number;
-  readonly core: CoreStats | null;
-  readonly build: string | null;
-  /** Fates of store messages, refusals of stored events and causes of clears, by code. */
-  readonly messages: Readonly<Record<string, number>>;
-  readonly refusals: Readonly<Record<string, number>>;
-  readonly clears: Readonly<Record<string, number>>;
-}
+import type {
+  CacheHits,
+  CacheQuery,
+  CacheStats,
+  Explanation,
+  Learned,
+  ReconcileResult,
+  SharedCacheOptions,
+  Source,
+  StoreMessageFate,
+  StoreMessageResult,
+} from './types.js';
 
 const NO_HITS: CacheHits = { blocks: 0, tokens: 0 };
 const DEFAULT_EDGES = 262_144;

@@ -1,6 +1,7 @@
 // `moonroute replay`: feeds captured store messages through the real path and shows what they leave resident.
 import { Command } from 'commander';
-import { SharedCache, type StoreMessageResult } from '../cache/shared-cache.js';
+import { SharedCache } from '../cache/shared-cache.js';
+import type { StoreMessageResult } from '../cache/types.js';
 import { validateContract } from '../contract/validate.js';
 import { readCapture } from '../oracle/capture.js';
 import { printJson, readJson, readText } from './files.js';

@@ -1,7 +1,8 @@
 // Runs an oracle case through the real path: worker event bytes are decoded and learned, store message bytes are applied, and the prompt
 // is looked up. Whether a case is supported is decided from its contract and its events alone, before the expected hit is read.
 import type { Reason } from '../cache/reasons.js';
-import type { CacheQuery, SharedCache } from '../cache/shared-cache.js';
+import type { SharedCache } from '../cache/shared-cache.js';
+import type { CacheQuery } from '../cache/types.js';
 import { descriptorFromCase } from '../contract/from-case.js';
 import { validateContract } from '../contract/validate.js';
 import { ContractError } from '../errors.js';

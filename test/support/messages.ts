@@ -2,15 +2,15 @@
 // objects. Everything reaches the cache as bytes that the real publishers send (spec/kv-events.md 1.5, spec/mooncake-events.md 3), so
 // a test says what happened in the pool and never how it is encoded.
 import { Encoder } from '@msgpack/msgpack';
-import {
-  type CacheQuery,
-  type Explanation,
-  type Learned,
-  SharedCache,
-  type SharedCacheOptions,
-  type Source,
-  type StoreMessageResult,
-} from '../../src/cache/shared-cache.js';
+import { SharedCache } from '../../src/cache/shared-cache.js';
+import type {
+  CacheQuery,
+  Explanation,
+  Learned,
+  SharedCacheOptions,
+  Source,
+  StoreMessageResult,
+} from '../../src/cache/types.js';
 import type { Contract, GroupKind } from '../../src/contract/descriptor.js';
 import { descriptorFromCase } from '../../src/contract/from-case.js';
 import { validateContract } from '../../src/contract/validate.js';
