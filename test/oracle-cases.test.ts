@@ -12,7 +12,7 @@ import { judgeStored } from '../src/events/eligibility.js';
 import { toLearnable } from '../src/events/stored-blocks.js';
 import { type StoreEncoding, storeMessages, type WorkerEncoding, workerMessages } from '../src/oracle/case-bytes.js';
 import type { OracleCase } from '../src/oracle/case-file.js';
-import { type CaseResult, runCase, summarise } from '../src/oracle/run.js';
+import { type CaseResult, geometryOf, runCase, summarise } from '../src/oracle/run.js';
 import { decodeWorkerMessage } from '../src/wire/vllm.js';
 import { ownCases, upstreamCases } from './support/captures.js';
 import { loadCore, type TestBuild } from './support/cores.js';
@@ -136,23 +136,7 @@ else {
 
 // ---- the builds ----
 
-function contractOfCase(oracleCase: OracleCase) {
-  return validateContract(
-    descriptorFromCase({
-      hash_block_size: oracleCase.hashBlockSize,
-      coordinator_alignment: oracleCase.alignment,
-      partial_hash_hits: oracleCase.partialHashHits,
-      main_event_block_size: oracleCase.mainEventBlockSize,
-      groups: oracleCase.groups.map(({ kind, blockSize, window, prefixes }, group_id) => ({
-        group_id,
-        kind,
-        block_size: blockSize,
-        window,
-        prefixes,
-      })),
-    }),
-  );
-}
+const contractOfCase = (oracleCase: OracleCase) => validateContract(descriptorFromCase(geometryOf(oracleCase)));
 
 /** Tokens that a core of any build credits: the same bytes, without the cache around it. */
 function creditOf(core: Core, oracleCase: OracleCase): number {

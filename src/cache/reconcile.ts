@@ -2,8 +2,9 @@
 // unbroken stretch of the stream around it (design.md 6): what was received since `begin` is kept and applied again on top.
 import type { ReconcileObject } from '../core/core.js';
 
-/** Most messages, and most bytes of them, kept while a reconcile is open. */
+/** Most messages kept while a reconcile is open. */
 export const RECONCILE_MESSAGES = 4096;
+/** Most bytes of their payloads. */
 export const RECONCILE_BYTES = 64 << 20;
 
 /** A reconcile under way. Made by `SharedCache.beginReconcile`; good for one `reconcile` call. */

@@ -15,6 +15,7 @@ export interface CacheLimits {
   readonly edges?: number;
 }
 
+/** How a cache is made. */
 export interface SharedCacheOptions {
   readonly limits?: CacheLimits;
   /** True while contract changes are unread: no hints, no learning. Asked at every call; must be cheap. */
@@ -46,6 +47,7 @@ export interface CacheHits {
   readonly tokens: number;
 }
 
+/** A lookup's answer with its reasons, the decisive ones first. */
 export interface Explanation {
   readonly hits: CacheHits;
   readonly reasons: readonly Reason[];
@@ -90,6 +92,7 @@ export interface StoreMessageResult {
   readonly detail: string | null;
 }
 
+/** What became of a reconcile: objects placed and left out for want of room, and keys that were not ours; or why it did not count. */
 export type ReconcileResult =
   | {
       readonly accepted: true;
@@ -100,6 +103,7 @@ export type ReconcileResult =
     }
   | { readonly accepted: false; readonly reason: string };
 
+/** Use of every table, and counts of what happened, since the cache was made. */
 export interface CacheStats {
   readonly generation: number;
   readonly core: CoreStats | null;

@@ -13,6 +13,7 @@ export const MAX_DESCRIPTOR_BYTES = 262_144;
 /** Longest part of a rank's own reason that is repeated, in characters (6.3). */
 export const MAX_REASON_CHARS = 200;
 
+/** What the replies are held against. */
 export interface AgreementOptions extends ValidateOptions {
   /** Number of ranks that must have replied, 1 to 1024. */
   readonly worldSize: number;

@@ -35,6 +35,7 @@ export const DEFAULT_TENANT = 'default';
  */
 export const MAX_SPAN = 2 ** 31 - 1;
 
+/** What a descriptor is held against. */
 export interface ValidateOptions {
   /** The vLLM revisions to accept; default: the pinned one. */
   readonly revisions?: RevisionSet | undefined;

@@ -3,7 +3,7 @@
 import type { Reason } from '../cache/reasons.js';
 import type { SharedCache } from '../cache/shared-cache.js';
 import type { CacheQuery } from '../cache/types.js';
-import { descriptorFromCase } from '../contract/from-case.js';
+import { descriptorFromCase, type OracleCaseGeometry } from '../contract/from-case.js';
 import { validateContract } from '../contract/validate.js';
 import { ContractError } from '../errors.js';
 import { decodeWorkerMessage } from '../wire/vllm.js';
@@ -15,6 +15,7 @@ const SOURCE = { workerId: 'oracle', dpRank: 0 };
 /** How a case ended. `over` is the one failure: credit above what vLLM restores. */
 export type Verdict = 'equal' | 'under' | 'over' | 'unsupported';
 
+/** One case, run. */
 export interface CaseResult {
   readonly name: string;
   readonly verdict: Verdict;
@@ -127,7 +128,8 @@ export function summarise(results: readonly CaseResult[]): OracleSummary {
   };
 }
 
-function geometryOf(oracleCase: OracleCase): Parameters<typeof descriptorFromCase>[0] {
+/** What the case's contract follows from, as the descriptor's maker takes it. */
+export function geometryOf(oracleCase: OracleCase): OracleCaseGeometry {
   return {
     hash_block_size: oracleCase.hashBlockSize,
     coordinator_alignment: oracleCase.alignment,

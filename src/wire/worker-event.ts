@@ -60,6 +60,7 @@ export interface IgnoredEvent {
   readonly form: 'map' | 'positional';
 }
 
+/** Any of them; told apart by `type`. */
 export type WorkerEvent = StoredEvent | RemovedEvent | ClearedEvent | IgnoredEvent;
 
 /** Why an event was not read. */

@@ -90,7 +90,7 @@ export interface StoredCase extends OracleCaseGeometry {
 
 /** A case file from test/fixtures or the folder that MOONROUTE_DATA names; undefined where this checkout doesn't have it. */
 export function caseFile(name: string): { readonly cases: readonly StoredCase[] } | undefined {
-  const folders = ['test/fixtures', process.env['MOONROUTE_DATA'] ?? '/work/shared/data'];
+  const folders = ['test/fixtures', process.env['MOONROUTE_DATA'] ?? '../shared/data'];
   const candidates = folders.flatMap((folder) => [join(folder, `${name}.gz`), join(folder, name)]);
   const path = candidates.find((candidate) => existsSync(candidate));
   if (path === undefined) return undefined;
