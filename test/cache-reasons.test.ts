@@ -14,8 +14,6 @@ interface Example {
   readonly explanation: Explanation;
   readonly hits: number;
   readonly reasons: readonly Place[];
-  /** Reasons that a known fault adds behind these (see the end of this file). */
-  readonly beyond?: true;
 }
 
 const REQUEST_BLOCKS = 262_144;
@@ -62,7 +60,6 @@ const examples: Readonly<Record<ReasonCode, () => Promise<Example>>> = {
       explanation: explain(REQUEST_BLOCKS + 2),
       hits: 0,
       reasons: [['residency-empty', null], ...unseen(0, [prefixOf(0, 0)]), ['request-too-long', REQUEST_BLOCKS]],
-      beyond: true,
     };
   },
   'hashes-missing': async () => {
@@ -160,10 +157,9 @@ const filledOut = (places: readonly Place[]) =>
 
 for (const [code, example] of Object.entries(examples)) {
   test(`${code}: the hit, and every reason with its place`, async () => {
-    const { explanation, hits, reasons, beyond } = await example();
+    const { explanation, hits, reasons } = await example();
     assert.is(explanation.hits.blocks, hits);
-    const given = beyond ? explanation.reasons.slice(0, reasons.length) : explanation.reasons;
-    assert.equal(placesOf(given), filledOut(reasons));
+    assert.equal(placesOf(explanation.reasons), filledOut(reasons));
     assert.ok(
       explanation.reasons.some((reason) => reason.code === code),
       code,
@@ -317,7 +313,7 @@ test('residency-empty: says that no message came under this contract, when none 
   assert.match(pool.explain(prompt).reasons[0]!.text, 'no store message has been applied');
 });
 
-// ---- known faults: what a reason should say ----
+// ---- what a reason must not say ----
 
 test('request-too-long: not where only the last token is left out, which is computed anyway', async () => {
   const explain = await longPrompt();
