@@ -6,7 +6,7 @@ import {
   REPEATED, REPLACED, setCell, WALKED,
 } from './cells';
 import {
-  adoptFollower, ASSUMED, CONFLICT, emptySlots, externalOf, flagsOf, FOLLOWS, freeSlot, giveSlot, highOf,
+  adoptFollower, ASSUMED, CONFLICT, emptySlots, externalOf, flagsOf, FOLLOWS, freeSlot, giveSlot, highOf, initSlots,
   insertBehind, KNOWN, linkOf, LIVE, localOf, loseFollower, moveBehind, parentOf, prevOf, ROOT, rootOf, SALTED, setDone, setFlags,
   setJump, setKey, setLink, takeSlot, unchain,
 } from './slots';
@@ -77,8 +77,12 @@ function conflict(slot: u32): void {
 /** All edges and all residency go together, so that no pairing of the two survives. */
 export function dropEverything(): void {
   clearResidency();
-  emptyEdgeTables();
-  emptySlots();
+  // Without edges the tables are empty as they are: fresh memory is not touched for nothing.
+  if (cell(EDGES)) {
+    emptyEdgeTables();
+    emptySlots();
+  }
+  initSlots();
   setCell(EDGES, 0);
   setCell(CONFLICTED, 0);
   setCell(WALKED, 0);

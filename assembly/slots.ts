@@ -164,7 +164,7 @@ export function giveSlot(slot: u32): void {
   const flags = flagsOf(slot + 1);
   if (flags & FOLLOWS) setFlags(slot + 1, flags & ~FOLLOWS);
 }
-/** Forgets every slot (their tables are the caller's). */
+/** Forgets every slot, the sentinel too; initSlots must follow. */
 export function emptySlots(): void {
   memory.fill(FLAGS, 0, SLOTS);
   memory.fill(EXTENT_USED, 0, EXTENTS * 2);
@@ -173,9 +173,8 @@ export function emptySlots(): void {
   memory.fill(FULL, 0, EXTENT_WORDS * 8);
   memory.fill(BUSY_WORDS, 0, SUMMARY_WORDS * 8);
   memory.fill(FULL_WORDS, 0, SUMMARY_WORDS * 8);
-  initSlots();
 }
-/** Takes slot 0 for the sentinel, and closes the bits behind the last extent. */
+/** Takes slot 0 for the sentinel of an empty list, and closes the bits behind the last extent. */
 export function initSlots(): void {
   takeSlot(0);
   store<u32>(NEXT, 0);

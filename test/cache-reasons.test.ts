@@ -293,12 +293,13 @@ test('hashes-missing: neither local hashes nor tokens', async () => {
   assert.equal(placesOf(explanation.reasons), [['hashes-missing', 0, null, []]]);
 });
 
-test('unseen-boundary: where digests are no finer than blocks, no boundary goes unseen', async () => {
-  for (const [hashBlockSize, codes] of [
-    [16, ['object-missing']],
-    [8, ['object-missing', 'unseen-boundary']],
+test('unseen-boundary: only with partial hits, and only where digests are finer than blocks', async () => {
+  for (const [partial, hashBlockSize, codes] of [
+    [true, 8, ['object-missing', 'unseen-boundary']],
+    [true, 16, ['object-missing']],
+    [false, 8, ['object-missing']],
   ] as const) {
-    const pool = await Pool.open({ partial: true, hashBlockSize });
+    const pool = await Pool.open({ partial, hashBlockSize });
     const prompt = pool.filled(1, 3);
     pool.send([removed(prompt.keys(pool.contract)[1])]);
     const explanation = pool.explain(prompt);

@@ -144,6 +144,17 @@ test('on top: what was received meanwhile wins over the list, in its order', asy
   assert.equal([pool.hits(prompt), media(pool)], [3, { cpu: 1, disk: 0, unknown: 2 }]);
 });
 
+test('on top: the stream goes on from the last message received, wherever the list stood', async () => {
+  const { pool, prompt, keys } = await learnedPool();
+  const token = pool.cache.beginReconcile();
+  for (let i = 0; i < 3; i++) pool.send([]);
+  assert.ok(pool.cache.reconcile(token, keys, { s0: 1, firstSequence: 1n }).accepted);
+  assert.is(pool.send([]).fate, 'applied');
+  pool.sequence--;
+  assert.is(pool.send([]).fate, 'duplicate');
+  assert.equal([pool.hits(prompt), pool.clears('gap')], [4, 0]);
+});
+
 test('on top: a `cleared` received meanwhile clears the list', async () => {
   const { pool, prompt, keys } = await learnedPool();
   const token = pool.cache.beginReconcile();
