@@ -235,6 +235,26 @@ test('watermark: after a quiet reconcile, a first message right behind s0 follow
   assert.equal(await afterQuietReconcile(8n), { fate: 'duplicate', hits: 4 });
 });
 
+test('watermark: a quiet reconcile also heals a lost tail: the message behind s0 follows, whatever was seen last', async () => {
+  const { pool, prompt, keys } = await learnedPool();
+  pool.sequence = 4n;
+  pool.send([]);
+  const token = pool.cache.beginReconcile();
+  assert.ok(pool.cache.reconcile(token, keys, { s0: 8, firstSequence: null }).accepted);
+  pool.sequence = 8n;
+  assert.is(pool.send([]).fate, 'applied');
+  assert.is(pool.hits(prompt), 4);
+  pool.sequence = 5n; // and one of the tail, if it comes after all, is out of order
+  assert.is(pool.send([]).fate, 'gap-applied');
+  assert.is(pool.hits(prompt), 0);
+});
+
+test('keys that the list names twice count once', async () => {
+  const { pool, keys } = await learnedPool();
+  const result = pool.cache.reconcile(pool.cache.beginReconcile(), [...keys, ...keys], { s0: 0, firstSequence: null });
+  assert.equal(result, { accepted: true, placed: keys.length, leftOut: 0, foreign: 0, malformed: 0 });
+});
+
 test('watermark: after a quiet reconcile, a first message beyond s0 + 1 shows that some were missed', async () => {
   assert.equal(await afterQuietReconcile(10n), { fate: 'gap-applied', hits: 0 });
   assert.equal(await afterQuietReconcile(12n), { fate: 'gap-applied', hits: 0 });

@@ -122,4 +122,26 @@ test('wide builds: a digest of more objects than the membership cap is refused b
   assert.is(pool.explain(prompt).blocked[0]!.missing.length, 44);
 });
 
+test('wide builds at the membership cap: at most 256 cold edges leave for one object, then it is refused; the next finds room', async () => {
+  const pool = await CorePool.load('wide', { groups: [{ ranks: 1024 }] });
+  const cold = Array.from({ length: 300 }, (_, i) => pool.prompt(i + 1));
+  for (const prompt of cold) pool.teach(prompt);
+  const hot = Array.from({ length: 512 }, (_, i) => pool.prompt(1000 + i));
+  for (const prompt of hot) {
+    pool.teach(prompt);
+    pool.store(prompt);
+  }
+  assert.is(pool.core.stats().members, 524_288);
+  const late = stored(key(pool.prompt(5000).digest(0)));
+  pool.send([late]);
+  let { edgeEvictions, refusedObjects, members, digests } = pool.core.stats();
+  assert.equal([edgeEvictions, refusedObjects, members, digests], [256, 1, 524_288, 512]);
+  pool.send([late]);
+  // The other 44 cold edges, then the coldest edge that has a digest, with its 1,024 objects.
+  ({ edgeEvictions, refusedObjects, members, digests } = pool.core.stats());
+  assert.equal([edgeEvictions, refusedObjects, members, digests], [301, 1, 524_288 - 1024 + 1, 512]);
+  assert.is(pool.hits(hot[0]!), 0);
+  assert.is(pool.hits(hot[1]!), 1);
+});
+
 test.run();

@@ -62,7 +62,7 @@ export function watermarkFault(received: bigint | null, { s0, firstSequence }: R
 
 const DIGEST = /^[0-9a-f]{64}$/;
 
-/** The keys that are objects of the contract, sorted by digest; others are counted. `prefixes`: prefix → id. */
+/** The keys that are objects of the contract, each once, sorted by digest; others are counted. `prefixes`: prefix → id. */
 export function objectsOfKeys(
   keys: Iterable<string>,
   prefixes: ReadonlyMap<string, number>,
@@ -78,6 +78,10 @@ export function objectsOfKeys(
     else if (DIGEST.test(digest)) objects.push({ digest, prefix });
     else malformed++;
   }
-  objects.sort((a, b) => (a.digest < b.digest ? -1 : a.digest > b.digest ? 1 : 0));
-  return { objects, foreign, malformed };
+  objects.sort((a, b) => (a.digest < b.digest ? -1 : a.digest > b.digest ? 1 : a.prefix - b.prefix));
+  const once = objects.filter(({ digest, prefix }, i) => {
+    const before = objects[i - 1];
+    return before?.digest !== digest || before.prefix !== prefix;
+  });
+  return { objects: once, foreign, malformed };
 }

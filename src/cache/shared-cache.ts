@@ -226,8 +226,8 @@ export class SharedCache {
     this.#clearedForPending = false;
     for (const payload of token.payloads) core.applyPayload(payload);
     if (placed === 0) this.#lastClear = "a reconcile found nothing of this contract in the master's key list";
-    // The list stands for everything up to s0, so the first message to come must be the one behind it.
-    this.#sequence ??= BigInt(watermark.s0);
+    // With nothing received, the list stands for everything up to s0 (a lost tail of the stream too): next comes the one behind it.
+    if (token.firstSequence === null) this.#sequence = BigInt(watermark.s0);
     return { accepted: true, placed, leftOut: objects.length - placed, foreign, malformed };
   }
 
