@@ -34,7 +34,7 @@ export const AMBIGUOUS_CAP: u32 = TINY ? 8 : 4096;
 export const CONFLICT_CAP: u32 = EDGE_CAP / 16;
 export const REQUEST_BLOCKS: u32 = TINY ? 4096 : 262144;
 export const EVENT_BLOCKS: u32 = REQUEST_BLOCKS / 4; // blocks one stored event may carry
-export const INPUT_BYTES: u32 = 4 << 20;
+export const INPUT_BYTES: u32 = (4 << 20) + (16 << 10); // the largest contract: 1,024 prefixes of 4,096 bytes
 export const MESSAGE_BYTES: u32 = 1 << 20; // a store message's payload
 export const MESSAGE_EVENTS: u32 = 4096;
 

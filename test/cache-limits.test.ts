@@ -3,6 +3,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SharedCache } from '../src/cache/shared-cache.js';
+import { descriptorFromCase } from '../src/contract/from-case.js';
+import { validateContract } from '../src/contract/validate.js';
 import { ConfigError } from '../src/errors.js';
 import { type ContractShape, contractOf, Pool, Prompt, SOURCE, stored, storeMessage } from './support/messages.js';
 
@@ -138,6 +140,34 @@ test('memory is reserved when the contract comes, and never grows', async () => 
   const { memoryBytes } = pool.cache.stats().core!;
   for (let name = 0; name < 50; name++) pool.filled(name, 40);
   assert.is(pool.cache.stats().core!.memoryBytes, memoryBytes);
+});
+
+test('the largest contract that validation lets through fits: 1,024 prefixes of 4,096 bytes', async () => {
+  const descriptor = descriptorFromCase({
+    hash_block_size: 16,
+    coordinator_alignment: 16,
+    partial_hash_hits: false,
+    main_event_block_size: 16,
+    groups: Array.from({ length: 64 }, (_, group_id) => ({
+      group_id,
+      kind: 'full_attention' as const,
+      block_size: 16,
+      window: null,
+      prefixes: Array.from({ length: 16 }, (__, rank) => `${group_id}.${rank}.`.padEnd(4096, 'x')),
+    })),
+  });
+  const cache = await SharedCache.create();
+  cache.updateContract(validateContract(descriptor), [SOURCE]);
+  assert.is(cache.stats().build, 'wide');
+});
+
+test('blocks of more tokens than the core takes at once are not hashed, and credit nothing', async () => {
+  const blockSize = 2_000_000;
+  const pool = await Pool.open({ blockSize });
+  const tokens = new Uint32Array(2 * blockSize + 1);
+  const query = { tokens, tokenCount: tokens.length, blockSize, eligible: true };
+  assert.equal(pool.cache.lookup(query), { blocks: 0, tokens: 0 });
+  assert.is(pool.cache.explain(query).reasons[0]!.code, 'hashes-missing');
 });
 
 test.run();

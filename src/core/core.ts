@@ -172,10 +172,14 @@ export class Core {
     return this.#resultLongs[0]!;
   }
 
-  /** Hashes the whole blocks of `tokens` into the request area; returns how many there are (at most `requestBlocks`). */
+  /**
+   * Hashes the whole blocks of `tokens` into the request area; returns how many there are (at most `requestBlocks`; none of a block that does
+   * not fit the input area, about a million tokens).
+   */
   hashTokens(tokens: Uint32Array, blockSize: number, seed: HashSeed): number {
     const blocks = Math.min(Math.floor(tokens.length / blockSize), this.requestBlocks);
     const atOnce = Math.floor(this.#inputWords.length / blockSize);
+    if (atOnce === 0) return 0;
     for (let first = 0; first < blocks; first += atOnce) {
       const now = Math.min(atOnce, blocks - first);
       this.#inputWords.set(tokens.subarray(first * blockSize, (first + now) * blockSize));
