@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { chromium } from 'playwright-core';
+import { type Browser, chromium } from 'playwright-core';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { preparedCases } from './support/prepared-cases.js';
@@ -49,8 +49,9 @@ browserTest('a page gives the same answers from the same bytes', async () => {
     response.writeHead(page === undefined ? 404 : 200, { 'content-type': page?.[0] ?? 'text/plain' }).end(page?.[1]);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const browser = await chromium.launch({ executablePath: BROWSER, args: FLAGS });
+  let browser: Browser | undefined;
   try {
+    browser = await chromium.launch({ executablePath: BROWSER, args: FLAGS });
     const page = await browser.newPage();
     await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
     // Text, not a function: the page's own modules are loaded, and nothing of this file's types is meant.
@@ -61,7 +62,7 @@ browserTest('a page gives the same answers from the same bytes', async () => {
     assert.equal(result.wrong, []);
     assert.ok(result.checked >= 50 && result.withHit >= 25);
   } finally {
-    await browser.close();
+    await browser?.close();
     server.close();
   }
 });
