@@ -18,9 +18,9 @@ export interface HashScope {
 /** Longest LoRA name or namespace, in UTF-16 units; what is longer is no name that an engine serves. */
 const MAX_SCOPE_TEXT = 4096;
 
-/** Whether a name is too long to be hashed. */
-export function scopeTooLong(...names: (string | null | undefined)[]): boolean {
-  return names.some((name) => (name?.length ?? 0) > MAX_SCOPE_TEXT);
+/** Whether one of the names is too long to be hashed. */
+export function scopeTooLong(loraName: string | null | undefined, cacheNamespace: string | null | undefined): boolean {
+  return (loraName?.length ?? 0) > MAX_SCOPE_TEXT || (cacheNamespace?.length ?? 0) > MAX_SCOPE_TEXT;
 }
 
 /** Seeds by LoRA name and namespace; keeps the most recently used ones. */
