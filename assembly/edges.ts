@@ -13,6 +13,7 @@ import {
 import {
   BY_CHILD, BY_EDGE, emptyEdgeTables, entryAt, findChild, findEdge, hashEdge, hashKey, homeOf, insertEntry, removeChildEntry, removeEdgeEntry,
 } from './table';
+import { childAt, repeats } from './distinct';
 import { attachDigest, clearResidency, confirmHigh, detachDigest } from './residency';
 
 // A stored event as the host lays it out: INPUT holds the parent's external hash (8 bytes, little endian; unused for a root), then the
@@ -20,37 +21,6 @@ import { attachDigest, clearResidency, confirmHigh, detachDigest } from './resid
 const CHILDREN: usize = INPUT + 8;
 /** Scratch of `repeats`: the upper half of REQUEST, behind the most blocks an event may carry. */
 const SEEN: usize = REQUEST + <usize>EVENT_BLOCKS * 16;
-
-/** One child hash: the low 64 bits of its digest. */
-@inline function childAt(index: u32, digests: bool): u64 {
-  return digests ? bswap<u64>(load<u64>(CHILDREN + (<usize>index << 5), 24)) : load<u64>(CHILDREN + (<usize>index << 3));
-}
-/** True when a child appears twice, or is the event's own parent: a chain cannot, so such an event proves nothing. */
-function repeats(hasParent: bool, blocks: u32, digests: bool): bool {
-  if (blocks < 2) return hasParent && childAt(0, digests) == load<u64>(INPUT);
-  let mask: u32 = 1;
-  while (mask < blocks * 2) mask <<= 1;
-  memory.fill(SEEN, 0, <usize>mask << 3);
-  mask--;
-  let zero = false; // zero marks an empty place
-  for (let i: i32 = hasParent ? -1 : 0; i < <i32>blocks; i++) {
-    const child = i < 0 ? load<u64>(INPUT) : childAt(<u32>i, digests);
-    if (!child) {
-      if (zero) return true;
-      zero = true;
-      continue;
-    }
-    let place = <u32>(hashKey(child) >> 40) & mask;
-    while (true) {
-      const found = load<u64>(SEEN + (<usize>place << 3));
-      if (found == child) return true;
-      if (!found) break;
-      place = (place + 1) & mask;
-    }
-    store<u64>(SEEN + (<usize>place << 3), child);
-  }
-  return false;
-}
 
 /** Removes an edge that is not conflicted from everything that knows it. */
 export function removeEdge(slot: u32): void {
@@ -93,7 +63,7 @@ export function dropEverything(): void {
 function touchLines(from: u32, blocks: u32, parent: u64, root: u32, digests: bool): void {
   let sum: u32 = 0;
   for (let i = from; i < blocks; i++) {
-    const child = childAt(i, digests);
+    const child = childAt(CHILDREN, i, digests);
     sum ^= entryAt(BY_CHILD, homeOf(hashKey(child)));
     sum ^= entryAt(BY_EDGE, homeOf(hashEdge(parent, root, load<u64>(REQUEST + (<usize>i << 3)))));
     parent = child;
@@ -118,7 +88,7 @@ function touchLines(from: u32, blocks: u32, parent: u64, root: u32, digests: boo
 export function learn(hasParent: bool, salted: bool, blocks: u32, digests: bool): u32 {
   setCell(WALKED, 0);
   if (blocks > EVENT_BLOCKS) return 0;
-  if (repeats(hasParent, blocks, digests)) {
+  if (repeats(CHILDREN, digests, blocks, hasParent, load<u64>(INPUT), SEEN)) {
     count(REPEATED);
     return 0;
   }
@@ -131,7 +101,7 @@ export function learn(hasParent: bool, salted: bool, blocks: u32, digests: bool)
   let touched = false;
   for (let i: u32 = 0; i < blocks; i++) {
     const local = load<u64>(REQUEST + (<usize>i << 3));
-    const child = childAt(i, digests);
+    const child = childAt(CHILDREN, i, digests);
     const drops = cell(DROPS);
     let slot: u32;
     if (parentSlot && (flagsOf(parentSlot + 1) & (LIVE | FOLLOWS)) == (LIVE | FOLLOWS) && localOf(parentSlot + 1) == local) slot = parentSlot + 1;
@@ -212,4 +182,14 @@ export function learn(hasParent: bool, salted: bool, blocks: u32, digests: bool)
   insertEntry(BY_EDGE, hashEdge(parent, root, local), slot);
   insertEntry(BY_CHILD, hash, slot);
   return slot;
+}
+
+/** The children at INPUT, laid out as for `learn`, were announced in contradictory ways: edges to them lead nowhere any more. */
+export function distrust(blocks: u32, digests: bool): void {
+  setCell(WALKED, 0);
+  for (let i: u32 = 0; i < min(blocks, EVENT_BLOCKS); i++) {
+    const child = childAt(CHILDREN, i, digests);
+    const slot = findChild(hashKey(child), child);
+    if (slot && !(flagsOf(slot) & CONFLICT)) conflict(slot);
+  }
 }

@@ -1,14 +1,15 @@
 // The exported ABI and nothing else. The addresses below are known to src/core only; 64-bit values cross in memory or in halves.
 import * as layout from './layout';
 import { cell, STOPPED } from './cells';
-import { xxh3, xxh3Blocks, xxh3Chain } from './xxh3';
+import { xxh3Blocks } from './xxh3';
 import { configure as takeContract } from './contract';
-import { learn as learnEvent } from './edges';
+import { distrust as distrustChildren, learn as learnEvent } from './edges';
 import { clearResidency as clearAll } from './residency';
 import { digestOf, missingPrefixes } from './records';
 import { placeObjects } from './reconcile';
 import { applyBatch } from './objects';
 import { lookup as lookupHit, lookupWhy } from './evaluate';
+import { walk } from './walk';
 import { compact as compactPath } from './compact';
 import { copyHigh, externalOf, highOf, KNOWN, linkOf } from './slots';
 import { isAmbiguous } from './ambiguous';
@@ -50,19 +51,17 @@ export const AMBIGUOUS_TABLE = layout.AMBIGUOUS_TABLE;
 
 @inline function whole(low: u32, high: u32): u64 { return <u64>low | (<u64>high << 32); }
 
-/** Hashes INPUT[0 … length) with XXH3-64; the u64 stands in RESULT. */
-export function hashBytes(length: u32, seedLow: u32, seedHigh: u32): void { store<u64>(layout.RESULT, xxh3(layout.INPUT, length, whole(seedLow, seedHigh))); }
 /** Local hashes of `blocks` blocks of `blockBytes` bytes at INPUT, to REQUEST[firstOut …). */
 export function hashBlocks(blocks: u32, blockBytes: u32, seedLow: u32, seedHigh: u32, firstOut: u32): void {
   xxh3Blocks(layout.INPUT, blocks, blockBytes, whole(seedLow, seedHigh), layout.REQUEST + (<usize>firstOut << 3));
 }
-/** Sequence hashes of REQUEST[0 … count), to INPUT as u64. */
-export function chainHashes(count: u32): void { xxh3Chain(layout.REQUEST, count, layout.INPUT); }
 
 /** Takes over the contract at INPUT (contract.ts) and starts empty; 0 when it does not fit this build. */
 export function configure(): u32 { return takeContract() ? 1 : 0; }
 /** Learns the stored event at INPUT and REQUEST (edges.ts); returns the blocks learned or confirmed. */
 export function learn(hasParent: u32, salted: u32, blocks: u32, digests: u32): u32 { return learnEvent(hasParent != 0, salted != 0, blocks, digests != 0); }
+/** Ends the credit of the edges to the stored event's children at INPUT. */
+export function distrust(blocks: u32, digests: u32): void { distrustChildren(blocks, digests != 0); }
 /** Applies the store payload at INPUT (objects.ts); returns the outcome, details in RESULT. */
 export function applyMessage(length: u32): u32 { return applyBatch(length); }
 /** Places staged objects at STAGE as medium unknown (reconcile.ts). */
@@ -70,6 +69,8 @@ export function reconcile(objects: u32, withEdge: u32): void { placeObjects(layo
 export function clearResidency(): void { clearAll(); }
 /** Hit of the prompt whose local hashes are REQUEST[0 … blocks), in blocks; touches what it walked. */
 export function lookup(blocks: u32, tokens: u32): u32 { return lookupHit(blocks, tokens); }
+/** How many of REQUEST[0 … blocks) are known in a row from the root; touches nothing. */
+export function reach(blocks: u32): u32 { return walk(blocks, false); }
 /** Moves at most `budget` edges of the path just looked up together; returns how many. */
 export function compact(budget: u32): u32 { return compactPath(budget); }
 

@@ -5,7 +5,7 @@
 // flag byte a block says "live, follows its parent, follows it in the LRU list too". Only where a run ends is an edge looked
 // up: first where the extent's jump hint says, then in the table. Either way the edge found is verified by its key.
 import { DONE, DONE_SHIFT, EXTENT_GEN, FLAGS, INPUT, LOCAL, PATH_DONE, REQUEST, WIDE } from './layout';
-import { addCount, cell, count, GENERATION, LOOKUPS, RUNS, setCell, STOPPED, WALKED, WALKED_BLOCKS } from './cells';
+import { addCount, cell, count, EXPLAINING, GENERATION, LOOKUPS, RUNS, setCell, STOPPED, WALKED, WALKED_BLOCKS } from './cells';
 import { CONFLICT, externalOf, flagsOf, FOLLOWS, jumpOf, LIVE, localOf, LRU_FOLLOWS, moveBehind, nextOf, parentOf, ROOT, setJump } from './slots';
 import { findEdge } from './table';
 
@@ -70,7 +70,7 @@ function takeDone(slot: u32, length: u32, done: u32): void {
 
 /**
  * Walks at most `blocks` blocks of REQUEST; returns how many edges were found. With `touch` they end hottest-first in path order.
- * Without, nothing changes, and the slots passed are listed as u32 at INPUT (for explain).
+ * Without, nothing changes. While explaining, the slots passed are listed as u32 at INPUT.
  */
 export function walk(blocks: u32, touch: bool): u32 {
   const unitFlags = i64x2.splat(<i64>ALL_IN_UNIT);
@@ -148,7 +148,7 @@ export function walk(blocks: u32, touch: bool): u32 {
       next = <u32>(y >> 3);
     }
     takeDone(slot, at - slot, done);
-    if (!touch) for (let s = slot; s < at; s++) store<u32>(INPUT + (<usize>(done + s - slot) << 2), s);
+    if (cell(EXPLAINING)) for (let s = slot; s < at; s++) store<u32>(INPUT + (<usize>(done + s - slot) << 2), s);
     runs++;
     unitLast = at - 1;
     parent = externalOf(unitLast);

@@ -1,7 +1,7 @@
 // What a gateway does with moonroute, on recorded bytes: a worker's KV event and a real Mooncake master's messages go in, the number of prompt
 // tokens that vLLM would restore from the store comes out. Run with `node examples/router.js`.
 import { readFileSync } from 'node:fs';
-import { decodeWorkerMessage, SharedCache, validateContract } from 'moonroute';
+import { SharedCache, validateContract, WorkerEvents } from 'moonroute';
 
 const file = (path) => readFileSync(new URL(path, import.meta.url), 'utf8');
 /** Recorded messages as the three ZeroMQ frames that a socket would give. */
@@ -17,14 +17,14 @@ const recorded = (path) =>
     });
 
 const cache = await SharedCache.create();
-const worker = { workerId: 'worker-0', dpRank: 0 };
 // The worker publishes which objects its model needs: here full attention and Mamba, two tensor-parallel ranks.
-cache.updateContract(validateContract(JSON.parse(file('contract.json'))), [worker]);
+cache.updateContract(validateContract(JSON.parse(file('contract.json'))), [{ workerId: 'worker-0', dpRank: 0 }]);
 
+// One reader for all workers: it remembers which groups and namespaces each of them has announced.
+const workers = new WorkerEvents();
 for (const frames of recorded('worker.jsonl')) {
-  for (const event of decodeWorkerMessage(frames).batch.events) {
-    if (event.type === 'stored') cache.observeStored(worker, event);
-  }
+  const message = workers.read('worker-0', frames);
+  for (const event of message.events) if (event.kind === 'stored') cache.observeStored(message.source, event);
 }
 
 // A prompt of 65 tokens, the ids 0 … 64. The caller proves that it is plain text.

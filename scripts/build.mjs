@@ -1,4 +1,4 @@
-// Builds what is stale, in order: the core's WebAssembly builds, the JavaScript modules that carry them, the compiled
+// Builds what is stale, in order: the WebAssembly builds of core and reader, the JavaScript modules that carry them, the compiled
 // TypeScript, its declarations, and the browser bundle. `node scripts/build.mjs --force` rebuilds everything.
 
 import { execFile } from 'node:child_process';
@@ -50,13 +50,14 @@ async function run(command, args) {
 const asConfig = JSON.parse(readFileSync('asconfig.json', 'utf8'));
 const wasmInputs = ['asconfig.json', 'node_modules/assemblyscript/package.json', ...filesUnder('assembly', ['.ts'])];
 
-/** Compiles one build of the core, and writes the JavaScript module that carries it. */
+/** Compiles one build of the core, or the reader, and writes the JavaScript module that carries it. */
 async function buildCore(target) {
   const { use, outFile } = asConfig.targets[target];
   mkdirSync(dirname(outFile), { recursive: true });
   // A target's `use` replaces the shared one, so both are named here.
   const uses = [...asConfig.options.use, ...use].flatMap((alias) => ['--use', alias]);
-  await run('node_modules/assemblyscript/bin/asc.js', ['assembly/index.ts', '--target', target, ...uses]);
+  const entry = target === 'wire' ? 'assembly/wire.ts' : 'assembly/index.ts';
+  await run('node_modules/assemblyscript/bin/asc.js', [entry, '--target', target, ...uses]);
   if (target.startsWith('tiny')) return; // for tests, which read it from disk
   // Carried as text, the module is found in every JavaScript engine without a bundler or a file system.
   const folder = 'build/js/src/core/wasm';

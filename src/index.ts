@@ -12,7 +12,6 @@ export type {
   Learned,
   ReconcileResult,
   SharedCacheOptions,
-  Source,
   StoreMessageFate,
   StoreMessageResult,
 } from './cache/types.js';
@@ -21,5 +20,11 @@ export type { GroupCensus } from './core/core.js';
 export { blockHashes, type HashScope, sequenceHashes } from './core/local-hash.js';
 export type { CoreStats } from './core/stats.js';
 export * from './errors.js';
+export type { EligibilityReason } from './events/eligibility.js';
+export type { DropReason, NormalisedEvent, NormalisedRemoved, NormalisedStored } from './events/normaliser.js';
+export { cloneRequest, isProvenTextOnly, judgeRequest, proveTextOnly } from './events/request.js';
+export { routerBlocks } from './events/router-blocks.js';
+export { type Source, WorkerEvents, type WorkerMessage, type WorkerStats } from './events/worker-events.js';
+export { ReplayCursor, readReplayReply, replayRequest } from './wire/replay.js';
 export { decodeWorkerBatch, decodeWorkerMessage, type WorkerBatch } from './wire/vllm.js';
 export type { ClearedEvent, IgnoredEvent, RemovedEvent, StoredEvent, WorkerEvent } from './wire/worker-event.js';

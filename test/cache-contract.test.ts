@@ -3,8 +3,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SharedCache } from '../src/cache/shared-cache.js';
-import type { Source } from '../src/cache/types.js';
 import { descriptorFromCase, validateContract } from '../src/contract/index.js';
+import type { Source } from '../src/events/worker-events.js';
 import {
   announced,
   type ContractShape,

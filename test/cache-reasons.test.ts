@@ -1,12 +1,15 @@
 // Every "no" has a reason: each code of src/cache/reasons.ts at least once, with the block, group and object keys that are to blame.
 // The table is typed by the codes, so that a new one does not compile without an example here.
+import { encode } from '@msgpack/msgpack';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Reason, ReasonCode } from '../src/cache/reasons.js';
 import { SharedCache } from '../src/cache/shared-cache.js';
 import type { CacheQuery, Explanation } from '../src/cache/types.js';
 import { blockHashes } from '../src/core/local-hash.js';
-import { announced, cleared, contractOf, Pool, prefixOf, removed, SOURCE, stored, twinOf } from './support/messages.js';
+import type { NormalisedStored } from '../src/events/normaliser.js';
+import { WorkerEvents } from '../src/events/worker-events.js';
+import { cleared, contractOf, framesOf, Pool, prefixOf, removed, SOURCE, stored, twinOf } from './support/messages.js';
 
 /** What an example explains, in blocks, and its reasons: code, block, group, missing keys. */
 type Place = readonly [code: ReasonCode, block: number | null, group?: number, missing?: readonly string[]];
@@ -131,20 +134,22 @@ function unseen(block: number, missing: readonly string[]): Place[] {
   return [['object-missing', block, 0, missing]];
 }
 
-/** Explains a prompt of one-token blocks, of which the worker announced as many as one lookup reads; built past the wire, for its size. */
+/** Explains a prompt of one-token blocks, of which the worker announced as many as one lookup reads. */
 async function longPrompt(): Promise<(tokenCount: number) => Explanation> {
   const pool = await Pool.open({ blockSize: 1 });
-  const sample = announced(pool.prompt(1, 1));
   const tokens = Uint32Array.from({ length: REQUEST_BLOCKS + 2 }, (_, i) => i);
   const perEvent = REQUEST_BLOCKS / 4;
+  const workers = new WorkerEvents();
   for (let first = 0; first < REQUEST_BLOCKS; first += perEvent) {
-    const { blocks } = pool.cache.observeStored(SOURCE, {
-      ...sample,
-      blockHashes: { low64: BigUint64Array.from({ length: perEvent }, (_, i) => BigInt(first + i + 1)), digests: null },
-      parentBlockHash: first === 0 ? null : { low64: BigInt(first), digest: null },
-      tokenIds: tokens.subarray(first, first + perEvent),
-    });
-    assert.is(blocks, perEvent);
+    const event = {
+      type: 'BlockStored',
+      block_hashes: Array.from({ length: perEvent }, (_, i) => first + i + 1),
+      parent_block_hash: first === 0 ? null : first,
+      token_ids: Array.from(tokens.subarray(first, first + perEvent)),
+      block_size: 1,
+    };
+    const message = workers.read('worker', framesOf(0, encode([0, [event], 0])));
+    assert.is(pool.cache.observeStored(SOURCE, message.events[0] as NormalisedStored).blocks, perEvent);
   }
   return (tokenCount) => pool.cache.explain({ tokens, tokenCount, blockSize: 1, eligible: true });
 }

@@ -4,7 +4,8 @@ import { encode } from '@msgpack/msgpack';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Contract, ContractGroup, GroupKind } from '../src/contract/descriptor.js';
-import type { Core } from '../src/core/core.js';
+import type { Core, ReadEvent } from '../src/core/core.js';
+import { Numbers } from '../src/core/numbers.js';
 import { planOf } from '../src/core/plan.js';
 import { coreSnapshot } from './support/core-state.js';
 import { loadCore } from './support/cores.js';
@@ -14,6 +15,7 @@ import { Random } from './support/random.js';
 
 const seed = Number(process.env['MOONROUTE_SEED'] ?? Date.now() % 2 ** 31);
 const OPERATIONS = Number(process.env['MOONROUTE_OPS'] ?? 60_000);
+const numbers = new Numbers();
 const EPISODE = 1_500;
 const COMPARE_EVERY = 25;
 console.log(`differential-core: seed ${seed}, ${OPERATIONS} operations a build`);
@@ -91,7 +93,18 @@ for (const build of ['tiny', 'tiny-wide'] as const) {
   test(`${build}: answers and the whole state are those of the model`, async () => {
     const random = new Random(seed ^ (build === 'tiny' ? 1 : 2));
     const core = await loadCore(build);
-    const counts = { learn: 0, store: 0, clear: 0, lookup: 0, hits: 0, explain: 0, compact: 0, wraps: 0, states: 0 };
+    const counts = {
+      learn: 0,
+      distrust: 0,
+      store: 0,
+      clear: 0,
+      lookup: 0,
+      hits: 0,
+      explain: 0,
+      compact: 0,
+      wraps: 0,
+      states: 0,
+    };
     let before: Record<string, number> = {};
     for (let done = 0; done < OPERATIONS; ) {
       const contract = randomContract(random, build === 'tiny-wide');
@@ -129,19 +142,16 @@ for (const build of ['tiny', 'tiny-wide'] as const) {
         if (roll < 30) {
           counts.learn++;
           const event = randomEvent(random, chain, chains, evil);
-          const blocks = event.blocks.length;
-          core.loadLocals(BigUint64Array.from(event.blocks, (block) => block.local));
-          const withDigests = event.blocks[0]?.high !== undefined;
-          core.learn({
-            parent: event.parent,
-            salted: event.salted,
-            lows: BigUint64Array.from(event.blocks, (block) => block.child),
-            digests: withDigests
-              ? Buffer.from(event.blocks.map((b) => b.high! + b.child.toString(16).padStart(16, '0')).join(''), 'hex')
-              : null,
-          });
-          assert.ok(blocks > 0);
+          if (random.chance(0.5)) learnFromArrays(core, event);
+          else core.learnRead(numbers, readEvent(event), event.salted);
+          assert.ok(event.blocks.length > 0);
           model.learn(event);
+        } else if (roll === 30 && random.chance(5 * evil)) {
+          counts.distrust++;
+          const { blocks, ...rest } = randomEvent(random, chain, chains, evil);
+          const event = { ...rest, blocks: blocks.slice(0, 2) };
+          core.distrust(numbers, readEvent(event));
+          model.distrust(event.blocks.map(({ child }) => child));
         } else if (roll < 60) {
           counts.store++;
           applyRandomBatch(random, core, model, chain, prefixes, evil);
@@ -283,6 +293,41 @@ function randomQuery(random: Random, chain: readonly Node[], blockSize: number):
   if (random.chance(0.1)) locals.push(random.bigint64());
   const tokens = Math.max(1, locals.length * blockSize + random.pick([0, 0, 1, -1, blockSize - 1, -blockSize]));
   return { locals, tokens };
+}
+
+/** The event's digests back to back, null where it carries 64-bit hashes. */
+function digestsOf({ blocks }: ModelEvent): Uint8Array | null {
+  if (blocks[0]?.high === undefined) return null;
+  return Buffer.from(blocks.map((b) => b.high! + b.child.toString(16).padStart(16, '0')).join(''), 'hex');
+}
+
+function learnFromArrays(core: Core, event: ModelEvent): void {
+  core.loadLocals(BigUint64Array.from(event.blocks, (block) => block.local));
+  core.learn({
+    parent: event.parent,
+    salted: event.salted,
+    lows: BigUint64Array.from(event.blocks, (block) => block.child),
+    digests: digestsOf(event),
+  });
+}
+
+/** The same event as a reader lays it out in `numbers`. */
+function readEvent(event: ModelEvent): ReadEvent {
+  const digests = digestsOf(event);
+  numbers.load(
+    new Uint32Array(0),
+    BigUint64Array.from(event.blocks, (block) => block.child),
+    digests,
+  );
+  for (const [i, { local }] of event.blocks.entries()) numbers.setLocal(i, local);
+  return {
+    hasParent: event.parent !== null,
+    parentLow: Number((event.parent ?? 0n) & 0xffff_ffffn),
+    parentHigh: Number((event.parent ?? 0n) >> 32n),
+    blockCount: event.blocks.length,
+    hashForm: digests === null ? 'integers' : 'digests',
+    hashesAt: 0,
+  };
 }
 
 test.run();

@@ -6,14 +6,14 @@ import * as assert from 'uvu/assert';
 import { SharedCache } from '../src/cache/shared-cache.js';
 import { descriptorFromCase, validateContract } from '../src/contract/index.js';
 import type { Core } from '../src/core/core.js';
-import { SeedTable } from '../src/core/local-hash.js';
+import { seedOf } from '../src/core/local-hash.js';
+import { sharedNumbers } from '../src/core/numbers.js';
 import { planOf } from '../src/core/plan.js';
-import { judgeStored } from '../src/events/eligibility.js';
-import { toLearnable } from '../src/events/stored-blocks.js';
+import { whyNotLearned } from '../src/events/stored-blocks.js';
+import { WorkerEvents } from '../src/events/worker-events.js';
 import { type StoreEncoding, storeMessages, type WorkerEncoding, workerMessages } from '../src/oracle/case-bytes.js';
 import type { OracleCase } from '../src/oracle/case-file.js';
 import { type CaseResult, geometryOf, runCase, summarise } from '../src/oracle/run.js';
-import { decodeWorkerMessage } from '../src/wire/vllm.js';
 import { ownCases, upstreamCases } from './support/captures.js';
 import { loadCore, type TestBuild } from './support/cores.js';
 
@@ -138,24 +138,29 @@ else {
 
 const contractOfCase = (oracleCase: OracleCase) => validateContract(descriptorFromCase(geometryOf(oracleCase)));
 
+const workers = new WorkerEvents();
+
 /** Tokens that a core of any build credits: the same bytes, without the cache around it. */
 function creditOf(core: Core, oracleCase: OracleCase): number {
   const contract = contractOfCase(oracleCase);
-  const { mainEventBlockSize: blockSize, mainEventGroup } = contract;
+  const { mainEventBlockSize: blockSize } = contract;
   core.configure(planOf(contract), 7n);
-  const seeds = new SeedTable(core);
+  workers.forget('oracle');
   for (const frames of workerMessages(oracleCase, { form: 'map', hashes: 'binary' })) {
-    for (const event of decodeWorkerMessage(frames).batch.events) {
-      if (event.type !== 'stored') continue;
-      const learnable = toLearnable(event, { blockSize, mainEventGroup, verdict: judgeStored(event) });
-      if ('refused' in learnable) throw new Error(`${oracleCase.name}: ${learnable.refused}`);
-      core.learnTokens({ ...learnable, blockSize }, seeds.of({ loraName: learnable.loraName }));
+    for (const stored of workers.read('oracle', frames).events) {
+      if (stored.kind !== 'stored') continue;
+      const refused = whyNotLearned(stored, contract);
+      if (refused !== null) throw new Error(`${oracleCase.name}: ${refused}`);
+      const { event } = stored;
+      const numbers = event.place(sharedNumbers());
+      numbers.hashBlocks(event.tokensAt, event.blockCount, blockSize, seedOf(event.loraName, null));
+      core.learnRead(numbers, event, false);
     }
   }
   for (const [, , payload] of storeMessages(oracleCase, { generation: 'A' }))
     assert.is(core.applyPayload(payload!).outcome, 'applied');
   const { tokens, requestTokenCount, loraName } = oracleCase;
-  const blocks = core.hashTokens(tokens.subarray(0, requestTokenCount), blockSize, seeds.of({ loraName }));
+  const blocks = core.hashTokens(tokens.subarray(0, requestTokenCount), blockSize, seedOf(loraName, null));
   const { hit } = core.explain(blocks, requestTokenCount);
   assert.is(core.lookup(blocks, requestTokenCount), hit);
   return hit * blockSize;

@@ -4,19 +4,22 @@ import { Encoder, ExtData } from '@msgpack/msgpack';
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { WireError } from '../src/errors.js';
+import { sharedNumbers } from '../src/core/numbers.js';
+import { type MoonrouteError, WireError } from '../src/errors.js';
+import { whyIneligible } from '../src/events/eligibility.js';
 import { writeSequence } from '../src/wire/frames.js';
 import { UNKNOWN_KEY } from '../src/wire/msgpack.js';
+import { BatchReader } from '../src/wire/read-batch.js';
 import {
   decodeWorkerBatch,
   decodeWorkerMessage,
   MAX_BATCH_EVENTS,
   MAX_EVENT_TOKENS,
-  MAX_WORKER_PAYLOAD_BYTES,
   type RemovedEvent,
   type StoredEvent,
 } from '../src/wire/vllm.js';
 
+const MAX_WORKER_PAYLOAD_BYTES = sharedNumbers().payloadBytes;
 const encoder = new Encoder({ useBigInt64: true });
 const payloadOf = (...events: unknown[]) => encoder.encode([1789095808.88, events, 0]);
 const bytes = (...parts: (number | Uint8Array)[]) =>
@@ -51,6 +54,25 @@ function removed(event: unknown): RemovedEvent {
   return events[0] as RemovedEvent;
 }
 
+/** What a stored event says, its numbers copied out. */
+function said(event: StoredEvent) {
+  const { type, form, tokenPairs, blockSize, medium, loraName, groupIdx, specKind, slidingWindow } = event;
+  const { locality, ownership, cacheSalt, loraId, extraKeys, isEagle, sharedCacheEligible, blockMmInfos } = event;
+  return {
+    ...{ type, form, tokenPairs, blockSize, medium, loraName, groupIdx, specKind, slidingWindow, locality, ownership },
+    ...{ cacheSalt, loraId, extraKeys, isEagle, sharedCacheEligible, blockMmInfos },
+    hashes: event.blockHashes,
+    tokens: event.tokenIds,
+    parent: event.parentBlockHash,
+  };
+}
+
+/** What a removed event says, likewise. */
+function goneOf(event: RemovedEvent) {
+  const { type, form, medium, groupIdx, specKind, slidingWindow, locality, ownership, blockHashes } = event;
+  return { type, form, medium, groupIdx, specKind, slidingWindow, locality, ownership, blockHashes };
+}
+
 /** Code and lostRemoval of the one bad event. */
 function rejection(event: unknown): { code: string; lostRemoval: boolean } {
   const { events, rejected } = decodeWorkerBatch(payloadOf(event));
@@ -75,11 +97,11 @@ test('the captured map event of spec 1.4 is read field by field', () => {
   assert.equal([...event.blockHashes.low64], [15760518052499183552n]);
   assert.is(event.blockHashes.digests, null);
   assert.equal([...event.tokenIds], TOKENS);
-  const { blockHashes: _, tokenIds: __, ...rest } = event;
+  const { hashes: _, tokens: __, ...rest } = said(event);
   assert.equal(rest, {
     type: 'stored',
     form: 'map',
-    parentBlockHash: null,
+    parent: null,
     tokenPairs: false,
     blockSize: 16,
     medium: 'GPU',
@@ -90,7 +112,7 @@ test('the captured map event of spec 1.4 is read field by field', () => {
     ownership: null,
     loraName: null,
     cacheSalt: null,
-    loraId: null,
+    loraId: undefined,
     extraKeys: [null],
     isEagle: undefined,
     sharedCacheEligible: undefined,
@@ -119,10 +141,10 @@ test('map and positional form of one event differ in nothing but their form', ()
     0,
     'full_attention',
   ];
-  assert.equal({ ...stored(array), form: 'map' }, map);
+  assert.equal({ ...said(stored(array)), form: 'map' }, said(map));
   assert.equal(
-    { ...removed(['BlockRemoved', [1, 2], 'CPU', 3]), form: 'map' },
-    removed({ type: 'BlockRemoved', block_hashes: [1, 2], medium: 'CPU', group_idx: 3 }),
+    { ...goneOf(removed(['BlockRemoved', [1, 2], 'CPU', 3])), form: 'map' },
+    goneOf(removed({ type: 'BlockRemoved', block_hashes: [1, 2], medium: 'CPU', group_idx: 3 })),
   );
 });
 
@@ -130,7 +152,7 @@ test('keys may come in any order, and unknown ones are skipped', () => {
   const backwards = Object.fromEntries(Object.entries(STORED_MAP).reverse());
   assert.is(Object.keys(backwards).at(-1), 'type');
   const event = stored({ session_id: 'x', ...backwards, future: { deep: [1, { constructor: 2 }] }, [UNKNOWN_KEY]: 1 });
-  assert.equal(event, stored(STORED_MAP));
+  assert.equal(said(event), said(stored(STORED_MAP)));
 });
 
 test('keys that are no text, and __proto__, are skipped like unknown ones', () => {
@@ -506,18 +528,12 @@ test('lengths that promise more than there is, and endless nesting, allocate not
     codeOf(() => decodeWorkerBatch(nested(0xdd, 0, 0x10, 0, 0))),
     'payload-malformed',
   );
-  assert.is(
-    codeOf(() => decodeWorkerBatch(nested(0xdd, 0, 0, 0, 9))),
-    'payload-too-complex',
-  );
-  assert.is(
-    codeOf(() => decodeWorkerBatch(nested(0x91))),
-    'payload-too-complex',
-  );
-  assert.is(
-    codeOf(() => decodeWorkerBatch(nested(0x81))),
-    'payload-too-complex',
-  );
+  for (const header of [[0xdd, 0, 0, 0, 9], [0x91], [0x81]]) {
+    assert.is(
+      codeOf(() => decodeWorkerBatch(nested(...header))),
+      'payload-malformed',
+    );
+  }
   assert.is(
     codeOf(() => decodeWorkerBatch(bytes(0xdd, 0xff, 0xff, 0xff, 0xff, 0, 0))),
     'payload-malformed',
@@ -525,10 +541,111 @@ test('lengths that promise more than there is, and endless nesting, allocate not
   assert.ok(process.memoryUsage().arrayBuffers - before < 64 * 1024 * 1024);
   const many = new Uint8Array(MAX_WORKER_PAYLOAD_BYTES).fill(0x90); // 16 Mi empty lists
   many.set([0x92, 0, 0x91, 0xdd, 0, 0xff, 0xff, 0xf8]);
-  assert.is(
-    codeOf(() => decodeWorkerBatch(many)),
-    'payload-too-complex',
+  assert.equal(
+    decodeWorkerBatch(many).rejected.map(({ code }) => code),
+    ['tag-missing'],
   );
+});
+
+test('values too complex to be looked at cost the event its eligibility, not its batch', () => {
+  const deep = (depth: number) => {
+    let value: unknown = null;
+    for (let i = 0; i < depth; i++) value = [value, 1];
+    return value;
+  };
+  for (const field of ['lora_id', 'is_eagle', 'shared_cache_eligible', 'extra_keys', 'block_mm_infos']) {
+    assert.is(whyIneligible(stored({ ...STORED_MAP, [field]: deep(20) }), null) === null, false, field);
+    const nested = bytes(...Array(100_000).fill(0x91), 0xc0);
+    const { extra_keys: _, ...rest } = STORED_MAP;
+    const fields = Object.entries(rest).flatMap((entry) => entry.map((part) => encoder.encode(part)));
+    const event = bytes(0x80 + fields.length / 2 + 1, ...fields, encoder.encode(field), nested);
+    const { events, rejected } = decodeWorkerBatch(bytes(0x92, 0, 0x92, event, encoder.encode(STORED_MAP)));
+    assert.equal([events.length, rejected.length], [2, 0], field);
+    assert.ok(whyIneligible(events[0] as StoredEvent, null) !== null, field);
+    assert.is(whyIneligible(events[1] as StoredEvent, null), null, field);
+  }
+  // More than 4 MiB of such values in a message: the rest are not looked at either.
+  const big = { ...STORED_MAP, extra_keys: [Array(1_000_000).fill('abcd')] };
+  const reasons = decodeWorkerBatch(payloadOf(big, { ...STORED_MAP, lora_name: 'a', extra_keys: [['a']] }));
+  assert.equal(
+    reasons.events.map((event) => whyIneligible(event as StoredEvent, null) !== null),
+    [true, true],
+  );
+});
+
+test('a batch may be a map, its keys in any order, unknown ones skipped', () => {
+  const events = [STORED_MAP, ['AllBlocksCleared']];
+  for (const batch of [
+    { ts: 1.5, events, data_parallel_rank: 3 },
+    { data_parallel_rank: 3, later: [1, { events: 2 }], events, ts: 1.5 },
+  ]) {
+    const read = decodeWorkerBatch(encoder.encode(batch));
+    assert.equal([read.timestamp, read.dpRank, read.events.length], [1.5, 3, 2]);
+    assert.equal(said(read.events[0] as StoredEvent), said(stored(STORED_MAP)));
+  }
+  const bare = decodeWorkerBatch(encoder.encode({ events }));
+  assert.equal([bare.timestamp, bare.dpRank, bare.events.length], [null, 0, 2]);
+  for (const batch of [{}, { ts: 1 }, { events: 1 }, { events: null }]) {
+    assert.is(
+      codeOf(() => decodeWorkerBatch(encoder.encode(batch))),
+      'batch-shape',
+    );
+  }
+  const twice = bytes(0x82, encoder.encode('events'), 0x90, encoder.encode('events'), 0x90);
+  assert.is(
+    codeOf(() => decodeWorkerBatch(twice)),
+    'batch-shape',
+  );
+  assert.is(
+    codeOf(() => decodeWorkerBatch(encoder.encode({ events, data_parallel_rank: 'x' }))),
+    'batch-rank',
+  );
+});
+
+test('an event that names two types is read as neither', () => {
+  const text = (value: string) => encoder.encode(value);
+  const two = (first: string, second: string) =>
+    bytes(0x83, text('type'), text(first), text('block_hashes'), 0x91, 1, text('type'), text(second));
+  const batch = decodeWorkerBatch(
+    bytes(0x92, 0, 0x92, two('BlockRemoved', 'BlockRemoved'), two('BlockRemoved', 'Ignored')),
+  );
+  assert.is(batch.events.length, 1);
+  assert.equal(
+    batch.rejected.map(({ index, code, lostRemoval }) => [index, code, lostRemoval]),
+    [[1, 'tag-conflict', true]],
+  );
+});
+
+test('text that is no UTF-8 is no text', () => {
+  const text = (value: string) => encoder.encode(value);
+  const bad = bytes(0xa2, 0xc3, 0x28);
+  const event = (field: string) =>
+    bytes(0x83, text('type'), text('BlockRemoved'), text('block_hashes'), 0x91, 1, text(field), bad);
+  const batch = decodeWorkerBatch(bytes(0x92, 0, 0x92, event('medium'), event('unknown')));
+  assert.equal([batch.events.length, batch.rejected[0]!.code], [1, 'field-type']);
+});
+
+test('events of a reader are good until it reads again; decoded ones stay', () => {
+  const reader = new BatchReader();
+  const live = reader.read(payloadOf(STORED_MAP)).events[0] as StoredEvent;
+  assert.equal([...live.tokenIds], TOKENS);
+  const kept = decodeWorkerBatch(payloadOf(STORED_MAP)).events[0] as StoredEvent;
+  reader.read(payloadOf());
+  decodeWorkerBatch(payloadOf());
+  for (const use of [() => live.tokenIds, () => live.blockHashes, () => live.place(sharedNumbers())]) {
+    assert.throws(use, (error: MoonrouteError) => error.code === 'stale-event');
+  }
+  assert.equal([[...kept.tokenIds], [...kept.blockHashes.low64]], [TOKENS, [15760518052499183552n]]);
+});
+
+test('hashes and tokens of a message have a limit together, and what is beyond loses itself', () => {
+  const { hashCap, tokenCap } = sharedNumbers();
+  const hashes = { type: 'BlockRemoved', block_hashes: Array(hashCap / 2).fill(1) };
+  const first = decodeWorkerBatch(payloadOf(hashes, hashes, { ...hashes, block_hashes: [1] }));
+  assert.equal([first.events.length, first.rejected[0]!.code], [2, 'too-many-hashes']);
+  const tokens = { ...STORED_MAP, token_ids: Array(MAX_EVENT_TOKENS).fill(1) };
+  const second = decodeWorkerBatch(payloadOf(...Array(tokenCap / MAX_EVENT_TOKENS).fill(tokens), STORED_MAP));
+  assert.equal([second.events.length, second.rejected[0]!.code], [tokenCap / MAX_EVENT_TOKENS, 'too-many-tokens']);
 });
 
 test('every kind of value that MessagePack has is walked as it is decoded', () => {

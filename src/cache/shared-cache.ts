@@ -4,12 +4,13 @@
 import type { Contract } from '../contract/descriptor.js';
 import { type BuildName, candidateBuilds, fittingBuild, loadBuild } from '../core/builds.js';
 import { Core, type GroupCensus } from '../core/core.js';
-import { SeedTable, scopeTooLong } from '../core/local-hash.js';
+import { scopeTooLong, seedOf } from '../core/local-hash.js';
+import { sharedNumbers } from '../core/numbers.js';
 import { type Plan, planOf } from '../core/plan.js';
-import { judgeStored } from '../events/eligibility.js';
-import { toLearnable } from '../events/stored-blocks.js';
+import type { NormalisedStored } from '../events/normaliser.js';
+import { whyNotLearned } from '../events/stored-blocks.js';
+import { publisherKey, type Source } from '../events/worker-events.js';
 import { StoreFrameError, splitStoreFrames } from '../wire/mooncake.js';
-import type { StoredEvent } from '../wire/worker-event.js';
 import { hitReasons, type Reason, type ReasonCode, reason } from './reasons.js';
 import { objectsOfKeys, ReconcileToken, type ReconcileWatermark, watermarkFault } from './reconcile.js';
 import { sequenceStep } from './sequence.js';
@@ -21,11 +22,11 @@ import type {
   Learned,
   ReconcileResult,
   SharedCacheOptions,
-  Source,
   StoreMessageFate,
   StoreMessageResult,
 } from './types.js';
 
+const NOBODY = { workerId: '', dpRank: -1, admitted: false };
 const NO_HITS: CacheHits = { blocks: 0, tokens: 0 };
 const DEFAULT_EDGES = 262_144;
 const MAX_TOKENS = 0xffff_ffff;
@@ -38,7 +39,6 @@ interface Force {
   readonly contract: Contract;
   readonly plan: Plan;
   readonly core: Core;
-  readonly seeds: SeedTable;
   readonly prefixIds: ReadonlyMap<string, number>;
 }
 
@@ -53,6 +53,7 @@ export class SharedCache {
   #given: string | null = null;
   #tooLarge: string | null = null;
   #sources = new Set<string>();
+  #asked: Source & { readonly admitted: boolean } = NOBODY;
   #generation = 0;
   #sequence: bigint | null = null;
   #stopped = false;
@@ -94,7 +95,8 @@ export class SharedCache {
    * may teach changes.
    */
   updateContract(contract: Contract | null, sources: Iterable<Source> = []): void {
-    this.#sources = new Set(Array.from(sources, sourceKey));
+    this.#sources = new Set(Array.from(sources, ({ workerId, dpRank }) => publisherKey(workerId, dpRank)));
+    this.#asked = NOBODY;
     const given = contract?.fingerprint ?? null;
     if (given === this.#given) return;
     this.#given = given;
@@ -116,23 +118,34 @@ export class SharedCache {
     if (this.#core?.build !== name) this.#core = Core.fromModule(name, this.#builds.get(name)!);
     this.#core.configure(plan, this.#tableSeed);
     const prefixIds = new Map(plan.prefixes.map(({ text }, id) => [text, id]));
-    this.#force = { contract, plan, core: this.#core, seeds: new SeedTable(this.#core), prefixIds };
+    this.#force = { contract, plan, core: this.#core, prefixIds };
   }
 
-  /** Learns a GPU stored event of a worker's rank; call it before the GPU index sees the event. */
-  observeStored(source: Source, stored: StoredEvent): Learned {
+  /** Learns a stored event of a worker's rank; call it before the GPU index sees the event. Only GPU blocks teach. */
+  observeStored(source: Source, stored: NormalisedStored): Learned {
     const blocked = this.#whyIdle();
     if (blocked !== null) return this.#refuse(blocked);
-    const { core, contract, seeds } = this.#force!;
-    if (!this.#sources.has(sourceKey(source))) return this.#refuse('source-not-admitted');
-    const verdict = judgeStored(stored);
-    const { mainEventBlockSize: blockSize, mainEventGroup } = contract;
-    const learnable = toLearnable(stored, { blockSize, mainEventGroup, verdict });
-    if ('refused' in learnable) return this.#refuse(learnable.refused);
-    if (scopeTooLong(learnable.loraName, learnable.namespace)) return this.#refuse('scope-too-long');
+    const { core, contract } = this.#force!;
+    if (!this.#admits(source)) return this.#refuse('source-not-admitted');
+    const { event, namespace } = stored;
+    const refused = whyNotLearned(stored, contract);
+    if (refused === 'ambiguous-namespace') core.distrust(event.place(sharedNumbers()), event);
+    if (refused !== null) return this.#refuse(refused);
+    if (scopeTooLong(event.loraName, namespace)) return this.#refuse('scope-too-long');
     this.#compact(core);
-    const seed = seeds.of({ loraName: learnable.loraName, cacheNamespace: learnable.namespace });
-    return { blocks: core.learnTokens({ ...learnable, blockSize }, seed), refused: null };
+    const numbers = event.place(sharedNumbers());
+    const blocks = Math.min(event.blockCount, core.eventBlocks);
+    numbers.hashBlocks(event.tokensAt, blocks, event.blockSize, seedOf(event.loraName, namespace));
+    return { blocks: core.learnRead(numbers, event, namespace !== null), refused: null };
+  }
+
+  /** Whether the source may teach. Events of a message come from one source, so the last answer is kept. */
+  #admits({ workerId, dpRank }: Source): boolean {
+    const asked = this.#asked;
+    if (workerId === asked.workerId && dpRank === asked.dpRank) return asked.admitted;
+    const admitted = this.#sources.has(publisherKey(workerId, dpRank));
+    this.#asked = { workerId, dpRank, admitted };
+    return admitted;
   }
 
   /**
@@ -241,7 +254,11 @@ export class SharedCache {
   lookup(query: CacheQuery): CacheHits {
     if (this.#whyNot(query) !== null) return NO_HITS;
     const { core, plan } = this.#force!;
-    const blocks = core.lookup(this.#loadQuery(query), query.tokenCount);
+    const { localHashes, tokens, tokenCount, blockSize, loraName, cacheSalt } = query;
+    const blocks =
+      localHashes === undefined && tokens !== undefined
+        ? core.lookupTokens(tokens.subarray(0, tokenCount), tokenCount, blockSize, seedOf(loraName, cacheSalt))
+        : core.lookup(this.#loadQuery(query), tokenCount);
     this.#scattered = true;
     return { blocks, tokens: blocks * plan.blockSize };
   }
@@ -310,14 +327,10 @@ export class SharedCache {
   }
 
   #loadQuery({ localHashes, tokens, tokenCount, blockSize, loraName, cacheSalt }: CacheQuery): number {
-    const { core, seeds } = this.#force!;
+    const { core } = this.#force!;
     if (localHashes !== undefined) return core.loadLocals(localHashes);
     if (tokens === undefined) return 0;
-    return core.hashTokens(
-      tokens.subarray(0, tokenCount),
-      blockSize,
-      seeds.of({ loraName, cacheNamespace: cacheSalt }),
-    );
+    return core.hashTokens(tokens.subarray(0, tokenCount), blockSize, seedOf(loraName, cacheSalt));
   }
 
   #compact(core: Core): void {
@@ -352,10 +365,6 @@ const IDLE_TEXT: Record<'stopped' | 'pending' | 'no-contract', string> = {
   pending: 'Contract changes of the workers are being read.',
   'no-contract': 'No validated contract is in force: no worker published one, or workers disagree.',
 } satisfies Partial<Record<ReasonCode, string>>;
-
-function sourceKey({ workerId, dpRank }: Source): string {
-  return `${typeof workerId === 'string' ? 's' : 'n'}${workerId}/${dpRank}`;
-}
 
 /** Counts under `key`; causes may come from callers, so their number is bounded. */
 function tally(counts: Map<string, number>, key: string): void {

@@ -3,12 +3,6 @@ import type { CoreStats } from '../core/stats.js';
 import type { LearnRefusal } from '../events/stored-blocks.js';
 import type { Reason } from './reasons.js';
 
-/** A worker's rank that may teach edges. */
-export interface Source {
-  readonly workerId: string | number | bigint;
-  readonly dpRank: number;
-}
-
 /** How much a cache remembers. */
 export interface CacheLimits {
   /** Learned edges, and as many digests: 1 … 4,194,304; above 262,144 the large build serves. Default 262,144. */

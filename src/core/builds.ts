@@ -11,15 +11,15 @@ export type BuildName = 'default' | 'wide' | 'large';
 /** What the core exports; addresses are WebAssembly globals. Known to src/core only. */
 export interface CoreExports extends Record<string, unknown> {
   readonly memory: WebAssembly.Memory;
-  hashBytes(length: number, seedLow: number, seedHigh: number): void;
   hashBlocks(blocks: number, blockBytes: number, seedLow: number, seedHigh: number, firstOut: number): void;
-  chainHashes(count: number): void;
   configure(): number;
   learn(hasParent: number, salted: number, blocks: number, digests: number): number;
+  distrust(blocks: number, digests: number): void;
   applyMessage(length: number): number;
   reconcile(objects: number, withEdge: number): void;
   clearResidency(): void;
   lookup(blocks: number, tokens: number): number;
+  reach(blocks: number): number;
   compact(budget: number): number;
   explain(blocks: number, tokens: number): number;
   blockState(block: number): number;
@@ -56,18 +56,14 @@ const compiled = new Map<BuildName, Promise<WebAssembly.Module>>();
 export function loadBuild(name: BuildName): Promise<WebAssembly.Module> {
   let module = compiled.get(name);
   if (module === undefined) {
-    module = wasmText(name).then((text) => WebAssembly.compile(decode(text)));
+    module = wasmText(name).then((text) => WebAssembly.compile(decodeModule(text)));
     compiled.set(name, module);
   }
   return module;
 }
 
-/** The default build, compiled at once (small enough for a browser's main thread). */
-export function loadDefaultNow(): WebAssembly.Module {
-  return new WebAssembly.Module(decode(defaultText));
-}
-
-function decode(text: string): Uint8Array<ArrayBuffer> {
+/** The bytes of a module carried as text. */
+export function decodeModule(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 }
 
@@ -97,6 +93,6 @@ export function instantiateBuild(module: WebAssembly.Module): CoreExports {
 }
 
 /** The value of an exported address or cap. */
-export function globalOf(exports: CoreExports, name: string): number {
+export function globalOf(exports: Record<string, unknown>, name: string): number {
   return Number((exports[name] as WebAssembly.Global).value) >>> 0;
 }

@@ -1,16 +1,11 @@
 // One instance of the WebAssembly core behind typed calls. This folder alone knows pointers: what goes in is copied to the core's
 // fixed input area, what comes out is read from views that never detach, since the memory never grows.
 import { type BuildName, type CoreExports, globalOf, instantiateBuild, loadBuild } from './builds.js';
+import type { HashForm, HashSeed, Numbers } from './numbers.js';
 import { encodePlan, type Plan } from './plan.js';
 import { type CoreStats, readStats } from './stats.js';
 
-/** A 64-bit seed in two halves, so that it never is a BigInt on a hot path. */
-export interface HashSeed {
-  readonly low: number;
-  readonly high: number;
-}
-
-/** One stored event as the core learns it. */
+/** One stored event as the core learns it from arrays. */
 export interface LearnEvent {
   /** External hash of the block before the first, null at a root. */
   readonly parent: bigint | null;
@@ -18,11 +13,20 @@ export interface LearnEvent {
   readonly lows: BigUint64Array;
   /** The whole 32-byte digests back to back, where the event carries them. */
   readonly digests: Uint8Array | null;
-  /** `lows.length × blockSize` tokens. */
-  readonly tokens: Uint32Array;
-  readonly blockSize: number;
   /** A cache namespace is part of the blocks' local hashes. */
   readonly salted: boolean;
+}
+
+/** One stored event as the core learns it from the reader's memory, where its blocks have been hashed. */
+export interface ReadEvent {
+  readonly hasParent: boolean;
+  /** The parent's external hash in two halves. */
+  readonly parentLow: number;
+  readonly parentHigh: number;
+  readonly blockCount: number;
+  readonly hashForm: HashForm;
+  /** Index of the first hash. */
+  readonly hashesAt: number;
 }
 
 /** What became of a store payload. */
@@ -84,6 +88,8 @@ export interface GroupCensus {
   readonly unknown: number;
 }
 
+/** Blocks of a prompt that are hashed before the first look whether they are known. */
+const FIRST_PART = 128;
 const STAGED_BYTES = 40; // assembly/objects.ts
 const MEMBERS_CELL = 3; // assembly/cells.ts
 
@@ -104,9 +110,9 @@ export class Core {
   readonly #inputLongs: BigUint64Array;
   readonly #inputView: DataView;
   readonly #requestLongs: BigUint64Array;
+  readonly #requestWords: Uint32Array;
   readonly #result: Uint8Array;
   readonly #resultWords: Uint32Array;
-  readonly #resultLongs: BigUint64Array;
   readonly #why: Uint32Array;
   readonly #cells: Uint32Array;
   readonly #counters: BigUint64Array;
@@ -125,9 +131,9 @@ export class Core {
     this.#inputLongs = new BigUint64Array(buffer, at('INPUT'), inputBytes / 8);
     this.#inputView = new DataView(buffer, at('INPUT'), inputBytes);
     this.#requestLongs = new BigUint64Array(buffer, at('REQUEST'), at('REQUEST_BLOCKS'));
+    this.#requestWords = new Uint32Array(buffer, at('REQUEST'), at('REQUEST_BLOCKS') * 2);
     this.#result = new Uint8Array(buffer, at('RESULT'), 2048);
     this.#resultWords = new Uint32Array(buffer, at('RESULT'), 512);
-    this.#resultLongs = new BigUint64Array(buffer, at('RESULT'), 256);
     this.#why = new Uint32Array(buffer, at('WHY'), 64);
     this.#cells = new Uint32Array(buffer, at('CELLS'), 64);
     this.#counters = new BigUint64Array(buffer, at('COUNTERS'), 64);
@@ -155,6 +161,11 @@ export class Core {
     return this.#requestLongs.length;
   }
 
+  /** Most blocks of one stored event; later ones are not learned. */
+  get eventBlocks(): number {
+    return this.#eventBlocks;
+  }
+
   /** Takes over a contract's plan and starts empty. `seed` varies the hash tables; fix it only for repeatable counters. */
   configure(plan: Plan, seed: bigint = randomSeed()): void {
     const bytes = encodePlan(plan, seed);
@@ -163,13 +174,6 @@ export class Core {
     this.#input.set(bytes);
     if (!this.#exports.configure()) throw new RangeError(`the contract does not fit the core's ${this.build} build`);
     this.#groups = plan.groups;
-  }
-
-  /** XXH3-64 of at most 4 MiB of bytes. */
-  hash(bytes: Uint8Array, seed: HashSeed = ZERO_SEED): bigint {
-    this.#input.set(bytes);
-    this.#exports.hashBytes(bytes.length, seed.low, seed.high);
-    return this.#resultLongs[0]!;
   }
 
   /**
@@ -181,11 +185,29 @@ export class Core {
     const atOnce = Math.floor(this.#inputWords.length / blockSize);
     if (atOnce === 0) return 0;
     for (let first = 0; first < blocks; first += atOnce) {
-      const now = Math.min(atOnce, blocks - first);
-      this.#inputWords.set(tokens.subarray(first * blockSize, (first + now) * blockSize));
-      this.#exports.hashBlocks(now, blockSize * 4, seed.low, seed.high, first);
+      this.#hashPart(tokens, first, Math.min(atOnce, blocks - first), blockSize, seed);
     }
     return blocks;
+  }
+
+  #hashPart(tokens: Uint32Array, first: number, blocks: number, blockSize: number, seed: HashSeed): void {
+    this.#inputWords.set(tokens.subarray(first * blockSize, (first + blocks) * blockSize));
+    this.#exports.hashBlocks(blocks, blockSize * 4, seed.low, seed.high, first);
+  }
+
+  /** Hit, in blocks, of a prompt of `tokenCount` tokens that starts with `tokens`. It is hashed in growing parts, and only as far as its blocks are known. */
+  lookupTokens(tokens: Uint32Array, tokenCount: number, blockSize: number, seed: HashSeed): number {
+    const blocks = Math.min(Math.floor(tokens.length / blockSize), this.requestBlocks);
+    const atOnce = Math.floor(this.#inputWords.length / blockSize);
+    if (atOnce === 0) return 0;
+    let hashed = 0;
+    while (hashed < blocks) {
+      const part = Math.min(Math.max(hashed, FIRST_PART), blocks - hashed, atOnce);
+      this.#hashPart(tokens, hashed, part, blockSize, seed);
+      hashed += part;
+      if (hashed < blocks && this.#exports.reach(hashed) < hashed) break;
+    }
+    return this.#exports.lookup(hashed, tokenCount);
   }
 
   /** Puts local hashes into the request area; returns how many found room. */
@@ -195,19 +217,8 @@ export class Core {
     return blocks;
   }
 
-  /** A copy of the request area's first `blocks` local hashes. */
-  readLocals(blocks: number): BigUint64Array {
-    return this.#requestLongs.slice(0, blocks);
-  }
-
-  /** Sequence hashes of the request area's first `blocks` local hashes. */
-  chain(blocks: number): BigUint64Array {
-    this.#exports.chainHashes(blocks);
-    return this.#inputLongs.slice(0, blocks);
-  }
-
   /** Learns the blocks whose local hashes stand in the request area; returns how many were learned or confirmed. */
-  learn(event: Pick<LearnEvent, 'parent' | 'lows' | 'digests' | 'salted'>): number {
+  learn(event: LearnEvent): number {
     const blocks = Math.min(event.lows.length, this.#eventBlocks);
     this.#inputLongs[0] = event.parent ?? 0n;
     if (event.digests === null)
@@ -221,10 +232,25 @@ export class Core {
     );
   }
 
-  /** Hashes an event's tokens and learns it. */
-  learnTokens(event: LearnEvent, seed: HashSeed): number {
-    this.hashTokens(event.tokens, event.blockSize, seed);
-    return this.learn(event);
+  /** Learns an event whose hashes and local hashes stand in `numbers`. */
+  learnRead(numbers: Numbers, event: ReadEvent, salted: boolean): number {
+    const blocks = this.#placeChildren(numbers, event);
+    this.#inputWords[0] = event.parentLow;
+    this.#inputWords[1] = event.parentHigh;
+    copyWords(numbers.locals, 0, this.#requestWords, 0, blocks * 2);
+    return this.#exports.learn(event.hasParent ? 1 : 0, salted ? 1 : 0, blocks, event.hashForm === 'digests' ? 1 : 0);
+  }
+
+  /** Ends the credit of what was learned about an event's blocks: its publisher contradicts itself about them. */
+  distrust(numbers: Numbers, event: ReadEvent): void {
+    this.#exports.distrust(this.#placeChildren(numbers, event), event.hashForm === 'digests' ? 1 : 0);
+  }
+
+  #placeChildren(numbers: Numbers, { blockCount, hashForm, hashesAt }: ReadEvent): number {
+    const blocks = Math.min(blockCount, this.#eventBlocks);
+    if (hashForm !== 'digests') copyWords(numbers.lows, hashesAt * 2, this.#inputWords, 2, blocks * 2);
+    else this.#input.set(numbers.digests.subarray(hashesAt * 32, (hashesAt + blocks) * 32), 8);
+    return blocks;
   }
 
   /** Applies one store batch from its MessagePack payload (assembly/README.md, "Store messages"). */
@@ -342,8 +368,13 @@ export class Core {
   }
 }
 
-/** Seed zero. */
-export const ZERO_SEED: HashSeed = { low: 0, high: 0 };
+/** Up to so many words are copied one by one: cheaper than making a view. */
+const FEW_WORDS = 64;
+
+function copyWords(from: Uint32Array, at: number, to: Uint32Array, toAt: number, words: number): void {
+  if (words > FEW_WORDS) to.set(from.subarray(at, at + words), toAt);
+  else for (let i = 0; i < words; i++) to[toAt + i] = from[at + i]!;
+}
 
 function randomSeed(): bigint {
   return crypto.getRandomValues(new BigUint64Array(1))[0]!;

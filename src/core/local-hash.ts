@@ -2,12 +2,13 @@
 // (spec/kv-events.md 2.1: 1337 + xxh3(lora, 0) + xxh3(namespace, 1), wrapping; empty text = absent).
 
 import { ConfigError } from '../errors.js';
-import { loadDefaultNow } from './builds.js';
-import { Core, type HashSeed, ZERO_SEED } from './core.js';
+import { type HashSeed, sharedNumbers } from './numbers.js';
 
 const BASE_SEED = 1337n;
 const MASK = (1n << 64n) - 1n;
 const SEEDS_KEPT = 1024;
+const PLAIN_SEED: HashSeed = { low: 1337, high: 0 };
+const NO_HASHES = new BigUint64Array(0);
 
 /** What besides its tokens names a block. */
 export interface HashScope {
@@ -24,19 +25,17 @@ export function scopeTooLong(loraName: string | null | undefined, cacheNamespace
 }
 
 /** Seeds by LoRA name and namespace; keeps the most recently used ones. */
-export class SeedTable {
-  readonly #core: Core;
+class SeedTable {
   readonly #seeds = new Map<string, HashSeed>();
+  #lora = '';
+  #namespace = '';
+  #last: HashSeed = PLAIN_SEED;
 
-  constructor(core: Core) {
-    this.#core = core;
-  }
-
-  /** The seed of a scope. */
-  of({ loraName, cacheNamespace }: HashScope): HashSeed {
-    const key = `${loraName?.length ?? 0}:${loraName ?? ''}${cacheNamespace ?? ''}`;
+  of(lora: string, namespace: string): HashSeed {
+    if (lora === this.#lora && namespace === this.#namespace) return this.#last;
+    const key = `${lora.length}:${lora}${namespace}`;
     let seed = this.#seeds.get(key);
-    if (seed === undefined) seed = this.#compute(loraName, cacheNamespace);
+    if (seed === undefined) seed = computeSeed(lora, namespace);
     else this.#seeds.delete(key);
     this.#seeds.set(key, seed);
     if (this.#seeds.size > SEEDS_KEPT) {
@@ -45,29 +44,30 @@ export class SeedTable {
         break;
       }
     }
+    [this.#lora, this.#namespace, this.#last] = [lora, namespace, seed];
     return seed;
   }
-
-  #compute(loraName: string | null | undefined, cacheNamespace: string | null | undefined): HashSeed {
-    const encoder = new TextEncoder();
-    let seed = BASE_SEED;
-    if (loraName) seed += this.#core.hash(encoder.encode(loraName), ZERO_SEED);
-    if (cacheNamespace) seed += this.#core.hash(encoder.encode(cacheNamespace), { low: 1, high: 0 });
-    seed &= MASK;
-    return { low: Number(seed & 0xffffffffn) | 0, high: Number(seed >> 32n) | 0 };
-  }
 }
 
-let shared: { core: Core; seeds: SeedTable } | undefined;
+const seeds = new SeedTable();
 
-/** The process's hasher: an instance of the core that does nothing else. */
-function hasher(): { core: Core; seeds: SeedTable } {
-  if (shared === undefined) {
-    const core = Core.fromModule('default', loadDefaultNow());
-    shared = { core, seeds: new SeedTable(core) };
-  }
-  return shared;
+/** The seed of a scope's local hashes. */
+export function seedOf(loraName: string | null | undefined, cacheNamespace: string | null | undefined): HashSeed {
+  return seeds.of(loraName ?? '', cacheNamespace ?? '');
 }
+
+function computeSeed(lora: string, namespace: string): HashSeed {
+  const encoder = new TextEncoder();
+  const numbers = sharedNumbers();
+  let seed = BASE_SEED;
+  if (lora !== '') seed += numbers.hash(encoder.encode(lora), { low: 0, high: 0 });
+  if (namespace !== '') seed += numbers.hash(encoder.encode(namespace), { low: 1, high: 0 });
+  seed &= MASK;
+  return { low: Number(seed & 0xffffffffn) | 0, high: Number(seed >> 32n) | 0 };
+}
+
+/** Most blocks hashed by one call. */
+const MAX_BLOCKS = 262_144;
 
 /**
  * Local hashes of the whole blocks of `tokens` (u32 ids), `blockSize` tokens each; a tail is dropped.
@@ -90,19 +90,33 @@ export function blockHashes(
       `blockHashes: LoRA name and namespace may have ${MAX_SCOPE_TEXT} characters.`,
     );
   }
-  const { core, seeds } = hasher();
   const ids = tokens instanceof Uint32Array ? tokens : Uint32Array.from(tokens);
-  if (ids.length >= (core.requestBlocks + 1) * blockSize) {
+  if (ids.length >= (MAX_BLOCKS + 1) * blockSize) {
     throw new ConfigError(
       'too-many-blocks',
-      `blockHashes: ${ids.length} tokens make more than ${core.requestBlocks} blocks of ${blockSize}; hash them in parts.`,
+      `blockHashes: ${ids.length} tokens make more than ${MAX_BLOCKS} blocks of ${blockSize}; hash them in parts.`,
     );
   }
-  return core.readLocals(core.hashTokens(ids, blockSize, seeds.of(scope)));
+  const seed = seedOf(scope.loraName, scope.cacheNamespace);
+  const numbers = sharedNumbers();
+  const hashes = new BigUint64Array(Math.floor(ids.length / blockSize));
+  const atOnce = Math.floor(numbers.tokenCap / blockSize);
+  for (let first = 0; first < hashes.length; first += atOnce) {
+    const blocks = Math.min(atOnce, hashes.length - first);
+    numbers.load(ids.subarray(first * blockSize, (first + blocks) * blockSize), NO_HASHES, null);
+    numbers.hashBlocks(0, blocks, blockSize, seed);
+    hashes.set(numbers.copyLocals(blocks), first);
+  }
+  return hashes;
 }
 
-/** Sequence hashes of local hashes: s[0] = h[0], s[i] = XXH3-64(le64(s[i−1]) ‖ le64(h[i]), 1337) (spec/kv-events.md 2.2). */
+/**
+ * Sequence hashes of at most 262,144 local hashes: s[0] = h[0], s[i] = XXH3-64(le64(s[i−1]) ‖ le64(h[i]), 1337) (spec/kv-events.md 2.2).
+ * @throws ConfigError `too-many-blocks`.
+ */
 export function sequenceHashes(locals: BigUint64Array): BigUint64Array {
-  const { core } = hasher();
-  return core.chain(core.loadLocals(locals));
+  if (locals.length > MAX_BLOCKS) {
+    throw new ConfigError('too-many-blocks', `sequenceHashes: ${locals.length} blocks; one call takes ${MAX_BLOCKS}.`);
+  }
+  return sharedNumbers().chain(locals);
 }

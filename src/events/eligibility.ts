@@ -3,7 +3,7 @@
 // count for GPU overlap. Rule and the 40 cases of its test: spec/kv-events.md 3.1 and 3.2.
 import { isAbsent, isUnsigned64 } from '../wire/values.js';
 import type { StoredEvent } from '../wire/vllm.js';
-import { CACHE_SALT_PREFIX, ownNamespace } from './namespace.js';
+import { CACHE_SALT_PREFIX } from './namespace.js';
 
 /** Why an event is not eligible. */
 export type EligibilityReason =
@@ -20,29 +20,11 @@ export type EligibilityReason =
   | 'namespace-misplaced' //  a tagged salt behind the first block
   | 'extra-key-unknown'; //   any other text: an untagged salt, an image's hash
 
-/** The judgement of one event. */
-export interface Eligibility {
-  readonly eligible: boolean;
-  /** Null exactly when eligible. */
-  readonly reason: EligibilityReason | null;
-  /** The event's own namespace, else the inherited one; given for ineligible events too. */
-  readonly namespace: string | null;
-}
-
 /**
- * Judges a stored event of the raw worker stream, where a missing flag means eligible. `namespace` is the one that the event
- * inherits from its parent block, if the caller knows it; it matters only for an event that names none itself.
+ * Why a stored event of the raw worker stream, where a missing flag means eligible, may not teach; null when it may. `namespace` is the one
+ * that the event names itself (namespace.ts): one that it inherits from its parent block stands in none of its extra keys.
  */
-export function judgeStored(
-  event: StoredEvent,
-  inherited: { namespace?: string | null | undefined } = {},
-): Eligibility {
-  const own = ownNamespace(event);
-  const reason = whyNot(event, own);
-  return { eligible: reason === null, reason, namespace: own ?? (inherited.namespace || null) };
-}
-
-function whyNot(event: StoredEvent, namespace: string | null): EligibilityReason | null {
+export function whyIneligible(event: StoredEvent, namespace: string | null): EligibilityReason | null {
   if (!isAbsent(event.sharedCacheEligible) && event.sharedCacheEligible !== true) return 'flagged-ineligible';
   if (!isAbsent(event.isEagle) && event.isEagle !== false) return 'speculative';
   if (event.tokenPairs) return 'token-pairs';

@@ -6,11 +6,13 @@ import type { CacheQuery } from '../cache/types.js';
 import { descriptorFromCase, type OracleCaseGeometry } from '../contract/from-case.js';
 import { validateContract } from '../contract/validate.js';
 import { ContractError } from '../errors.js';
-import { decodeWorkerMessage } from '../wire/vllm.js';
+import { WorkerEvents } from '../events/worker-events.js';
 import { type StoreEncoding, storeMessages, type WorkerEncoding, workerMessages } from './case-bytes.js';
 import type { OracleCase } from './case-file.js';
 
 const SOURCE = { workerId: 'oracle', dpRank: 0 };
+/** One reader for all cases; each starts as a worker that nothing is known of. */
+const workers = new WorkerEvents();
 
 /** How a case ended. `over` is the one failure: credit above what vLLM restores. */
 export type Verdict = 'equal' | 'under' | 'over' | 'unsupported';
@@ -62,10 +64,14 @@ export function prepareCase(
     throw error;
   }
   let refused: string | null = null;
+  workers.forget(SOURCE.workerId);
   for (const frames of workerMessages(oracleCase, encoding)) {
-    const { events, rejected } = decodeWorkerMessage(frames).batch;
+    const { events, rejected } = workers.read(SOURCE.workerId, frames);
     for (const { code } of rejected) refused ??= code;
-    for (const event of events) if (event.type === 'stored') refused ??= cache.observeStored(SOURCE, event).refused;
+    for (const event of events) {
+      if (event.kind === 'dropped') refused ??= event.reason;
+      else if (event.kind === 'stored') refused ??= cache.observeStored(SOURCE, event).refused;
+    }
   }
   return refused;
 }

@@ -1,238 +1,419 @@
-// Reads one decoded KV event of a vLLM worker in both of its encodings, tagged map (vLLM of June 2026 on) and tagged array
-// (before). The array's slots are given the map's names first, so that each rule about a field stands here once. Rules:
-// spec/kv-events.md 1.5–1.8.
-import { type EngineHash, type EngineHashes, readHashes } from './engine-hashes.js';
-import { asUint32, describe, isAbsent, isMap, isUnsigned64 } from './values.js';
-import type { EventFault, RemovedEvent, StoredEvent, UnreadEvent, WorkerEvent } from './worker-event.js';
+// Reads one KV event of a vLLM worker in both of its encodings, tagged map (vLLM of June 2026 on) and tagged array (before): structure
+// and short values here, lists of numbers by core/numbers.ts. A bad event is thrown as a Fault and caught by read-batch.ts, which
+// passes over it. Rules: spec/kv-events.md 1.5–1.8.
+import type { NumberFault } from '../core/numbers.js';
+import { type Cursor, OPAQUE } from './cursor.js';
+import { FIELD, FIELD_NAMES, type FieldNames, UNKNOWN_FIELD } from './field-names.js';
+import { describe, isMap } from './values.js';
+import { type ClearedEvent, type EventFault, RemovedRecord, StoredRecord, type WorkerEvent } from './worker-event.js';
 
 /** Most tokens that one event may carry. */
 export const MAX_EVENT_TOKENS = 1_048_576;
 
-/** Names under which the events' fields stand in a map. */
-export const EVENT_KEYS = [
-  'type',
-  'block_hashes',
-  'parent_block_hash',
-  'token_ids',
-  'block_size',
-  'lora_id',
-  'medium',
-  'lora_name',
-  'extra_keys',
-  'group_idx',
-  'kv_cache_spec_kind',
-  'kv_cache_spec_sliding_window',
-  'locality',
-  'ownership',
-  'cache_salt',
-  'is_eagle',
-  'shared_cache_eligible',
-  'block_mm_infos',
-] as const;
-
-type Field = (typeof EVENT_KEYS)[number];
-type Fields = Partial<Record<Field, unknown>>;
-
-// Slots of the array form (1.7). Behind those of a stored or removed event comes a tail in one of two layouts.
-const STORED_SLOTS: readonly Field[] = EVENT_KEYS.slice(0, 9);
-const REMOVED_SLOTS: readonly Field[] = ['type', 'block_hashes', 'medium'];
-const CLEARED_SLOTS: readonly Field[] = ['type', 'ownership'];
-const TAIL_SLOTS: readonly Field[] = EVENT_KEYS.slice(9, 14);
-const TAIL_TYPES = ['u32', 'text', 'u32', 'text', 'text'] as const;
-const MIN_FIXED_TAIL = 4;
-
-/** Thrown and caught in this file. No Error, because 65,536 of them a batch must stay cheap. */
-class Fault {
+/** Why an event can't be read. No Error, because 65,536 of them a batch must stay cheap. */
+export class Fault {
   constructor(
     readonly code: EventFault,
     readonly text: string,
   ) {}
 }
 
-/** Reads one decoded event; a bad one gives its reason instead of throwing. */
-export function readWorkerEvent(value: unknown): WorkerEvent | UnreadEvent {
-  let tag: unknown;
-  try {
-    const form = Array.isArray(value) ? 'positional' : 'map';
-    if (!Array.isArray(value) && !isMap(value)) throw new Fault('not-an-event', `an event is ${describe(value)}`);
-    tag = Array.isArray(value) ? value[0] : value.type;
-    if (typeof tag !== 'string') throw new Fault('tag-missing', `the event's type is ${describe(tag)}, not text`);
-    const fields = (slots: readonly Field[], hasTail: boolean): Fields =>
-      Array.isArray(value) ? nameSlots(value, slots, hasTail) : (value as Fields);
-    switch (tag) {
-      case 'BlockStored':
-        return readStored(fields(STORED_SLOTS, true), form);
-      case 'BlockRemoved':
-        return readRemoved(fields(REMOVED_SLOTS, true), form);
-      case 'AllBlocksCleared':
-        return { type: 'cleared', form, ownership: text(fields(CLEARED_SLOTS, false), 'ownership') };
-      case 'Ignored':
-        return { type: 'ignored', form };
-      default:
-        throw new Fault('tag-unknown', `the event's type is ${describe(tag)}`);
+/** The tag of the event at the cursor, which stays where it is; a Fault when it has none. */
+export function readTag(cursor: Cursor, names: FieldNames): string {
+  const start = cursor.at;
+  const tag = findTag(cursor, names);
+  cursor.at = start;
+  return tag;
+}
+
+function findTag(cursor: Cursor, names: FieldNames): string {
+  const items = cursor.array();
+  if (items === 0) throw new Fault('tag-missing', 'an event is a list of 0');
+  if (items > 0) return tagText(cursor);
+  const pairs = cursor.map();
+  if (pairs < 0) throw new Fault('not-an-event', `an event is ${shown(cursor)}`);
+  let field: number = UNKNOWN_FIELD;
+  for (let pair = 0; pair < pairs; pair++) {
+    field = names.read(cursor, field);
+    if (field === FIELD.type) return tagText(cursor);
+    cursor.skip();
+  }
+  throw new Fault('tag-missing', "the event's type is missing");
+}
+
+function tagText(cursor: Cursor): string {
+  return cursor.text() ?? fail('tag-missing', `the event's type is ${shown(cursor)}, not text`);
+}
+
+/** Reads the event at the cursor, whose tag is known. */
+export function readEvent(cursor: Cursor, names: FieldNames, tag: string): WorkerEvent {
+  const items = cursor.array();
+  const form: 'map' | 'positional' = items >= 0 ? 'positional' : 'map';
+  const count = items >= 0 ? items : cursor.map();
+  switch (tag) {
+    case 'BlockStored': {
+      const event = new StoredRecord();
+      event.form = form;
+      if (form === 'map') readPairs(cursor, names, count, tag, event, storedField);
+      else readStoredSlots(cursor, count, event);
+      return checkStored(event);
     }
-  } catch (fault) {
-    if (!(fault instanceof Fault)) throw fault;
-    const lostRemoval = typeof tag !== 'string' || tag === 'BlockRemoved' || tag === 'AllBlocksCleared';
-    return { code: fault.code, text: fault.text, lostRemoval };
+    case 'BlockRemoved': {
+      const event = new RemovedRecord();
+      event.form = form;
+      if (form === 'map') readPairs(cursor, names, count, tag, event, removedField);
+      else readRemovedSlots(cursor, count, event);
+      if (event.numbers === null) throw missing(FIELD.blockHashes);
+      return event;
+    }
+    case 'AllBlocksCleared': {
+      const event: { -readonly [K in keyof ClearedEvent]: ClearedEvent[K] } = {
+        type: 'cleared',
+        form,
+        ownership: null,
+      };
+      if (form === 'map') readPairs(cursor, names, count, tag, event, clearedField);
+      else readClearedSlots(cursor, count, event);
+      return event;
+    }
+    case 'Ignored':
+      skipAll(cursor, form === 'map' ? count * 2 : count);
+      return { type: 'ignored', form };
+    default:
+      throw new Fault('tag-unknown', `the event's type is ${describe(tag)}`);
   }
 }
 
-function readStored(fields: Fields, form: 'map' | 'positional'): StoredEvent {
-  const blockHashes = hashList(list(fields, 'block_hashes'), 'block_hashes');
-  const parentBlockHash = readParent(fields, blockHashes);
-  // The array form types this slot; in a map a surprising value only costs the event its eligibility.
-  if (form === 'positional' && !isAbsent(fields.lora_id) && !isUnsigned64(fields.lora_id)) {
-    throw wrong(fields, 'lora_id');
+// ---- map form ----
+
+function readPairs<T>(
+  cursor: Cursor,
+  names: FieldNames,
+  pairs: number,
+  tag: string,
+  event: T,
+  readField: (cursor: Cursor, field: number, event: T) => void,
+): void {
+  let field: number = UNKNOWN_FIELD;
+  for (let pair = 0; pair < pairs; pair++) {
+    field = names.read(cursor, field);
+    if (field !== FIELD.type) readField(cursor, field, event);
+    else if (cursor.text() !== tag) throw new Fault('tag-conflict', 'the event names two types');
   }
-  return {
-    type: 'stored',
-    form,
-    blockHashes,
-    parentBlockHash,
-    ...readTokens(list(fields, 'token_ids')),
-    blockSize: u32(fields, 'block_size') ?? missing('block_size'),
-    ...readPlace(fields),
-    loraName: text(fields, 'lora_name'),
-    cacheSalt: text(fields, 'cache_salt'),
-    loraId: fields.lora_id,
-    extraKeys: fields.extra_keys,
-    isEagle: fields.is_eagle,
-    sharedCacheEligible: fields.shared_cache_eligible,
-    blockMmInfos: fields.block_mm_infos,
-  };
 }
 
-function readRemoved(fields: Fields, form: 'map' | 'positional'): RemovedEvent {
-  const blockHashes = hashList(list(fields, 'block_hashes'), 'block_hashes');
-  return { type: 'removed', form, blockHashes, ...readPlace(fields) };
+function storedField(cursor: Cursor, field: number, event: StoredRecord): void {
+  switch (field) {
+    case FIELD.blockHashes:
+      readHashes(cursor, event);
+      break;
+    case FIELD.parentBlockHash:
+      readParent(cursor, event);
+      break;
+    case FIELD.tokenIds:
+      readTokens(cursor, event);
+      break;
+    case FIELD.blockSize:
+      event.blockSize = uint32(cursor, field) ?? -1;
+      break;
+    case FIELD.loraId:
+      event.loraId = loraId(cursor);
+      break;
+    case FIELD.loraName:
+      event.loraName = text(cursor, field);
+      break;
+    case FIELD.cacheSalt:
+      event.cacheSalt = text(cursor, field);
+      break;
+    case FIELD.extraKeys:
+      event.extraKeys = cursor.value();
+      break;
+    case FIELD.isEagle:
+      event.isEagle = cursor.value();
+      break;
+    case FIELD.sharedCacheEligible:
+      event.sharedCacheEligible = cursor.value();
+      break;
+    case FIELD.blockMmInfos:
+      event.blockMmInfos = cursor.value();
+      break;
+    default:
+      placeField(cursor, field, event);
+  }
+}
+
+function removedField(cursor: Cursor, field: number, event: RemovedRecord): void {
+  if (field === FIELD.blockHashes) readHashes(cursor, event);
+  else placeField(cursor, field, event);
+}
+
+function clearedField(cursor: Cursor, field: number, event: { ownership: string | null }): void {
+  if (field === FIELD.ownership) event.ownership = text(cursor, field);
+  else cursor.skip();
 }
 
 /** The fields that say where the blocks are, which stored and removed events share. */
-function readPlace(fields: Fields) {
-  return {
-    medium: text(fields, 'medium'),
-    groupIdx: u32(fields, 'group_idx'),
-    specKind: text(fields, 'kv_cache_spec_kind'),
-    slidingWindow: u32(fields, 'kv_cache_spec_sliding_window'),
-    locality: text(fields, 'locality'),
-    ownership: text(fields, 'ownership'),
-  };
-}
-
-/** Gives an array's slots their names. */
-function nameSlots(event: readonly unknown[], slots: readonly Field[], hasTail: boolean): Fields {
-  const fields: Fields = {};
-  slots.forEach((field, slot) => {
-    fields[field] = event[slot];
-  });
-  if (hasTail) nameTail(event.slice(slots.length, slots.length + TAIL_SLOTS.length), fields);
-  if (isMap(fields.lora_name)) {
-    // SGLang's array form: slot 7 is a map that may hold the salt. An empty map leaves it to the extra keys; nil is no salt.
-    if ('cache_salt' in fields.lora_name) fields.cache_salt = fields.lora_name.cache_salt ?? '';
-    fields.lora_name = undefined;
+function placeField(cursor: Cursor, field: number, event: StoredRecord | RemovedRecord): void {
+  switch (field) {
+    case FIELD.medium:
+      event.medium = text(cursor, field);
+      break;
+    case FIELD.groupIdx:
+      event.groupIdx = uint32(cursor, field);
+      break;
+    case FIELD.specKind:
+      event.specKind = text(cursor, field);
+      break;
+    case FIELD.slidingWindow:
+      event.slidingWindow = uint32(cursor, field);
+      break;
+    case FIELD.locality:
+      event.locality = text(cursor, field);
+      break;
+    case FIELD.ownership:
+      event.ownership = text(cursor, field);
+      break;
+    default:
+      cursor.skip();
   }
-  return fields;
 }
 
-/** Names a tail: by position when it is long enough and every type fits, by type otherwise (older producers). */
-function nameTail(tail: readonly unknown[], fields: Fields): void {
-  const fits = (value: unknown, slot: number) => isAbsent(value) || kindOf(value) === TAIL_TYPES[slot];
-  if (tail.length >= MIN_FIXED_TAIL && tail.every(fits)) {
-    TAIL_SLOTS.forEach((field, slot) => {
-      fields[field] = tail[slot];
-    });
+// ---- array form (1.7) ----
+
+const STORED_SLOTS = 9;
+const REMOVED_SLOTS = 3;
+
+function readStoredSlots(cursor: Cursor, items: number, event: StoredRecord): void {
+  for (let slot = 0; slot < Math.min(items, STORED_SLOTS); slot++) {
+    if (slot === 0) cursor.skip();
+    else if (slot === FIELD.loraId) event.loraId = typedLoraId(cursor);
+    else if (slot === FIELD.loraName) readLoraSlot(cursor, event);
+    else storedField(cursor, slot, event);
+  }
+  if (items > STORED_SLOTS) readTail(cursor, items - STORED_SLOTS, event);
+}
+
+function readRemovedSlots(cursor: Cursor, items: number, event: RemovedRecord): void {
+  cursor.skip();
+  if (items > 1) readHashes(cursor, event);
+  if (items > 2) event.medium = text(cursor, FIELD.medium);
+  if (items > REMOVED_SLOTS) readTail(cursor, items - REMOVED_SLOTS, event);
+}
+
+function readClearedSlots(cursor: Cursor, items: number, event: { ownership: string | null }): void {
+  cursor.skip();
+  if (items > 1) event.ownership = text(cursor, FIELD.ownership);
+  skipAll(cursor, items - 2);
+}
+
+/** The LoRA's name; SGLang puts a map there that may hold the salt. An empty map leaves the salt to the extra keys; nil is no salt. */
+function readLoraSlot(cursor: Cursor, event: StoredRecord): void {
+  if (cursor.nil()) return;
+  event.loraName = cursor.text();
+  if (event.loraName !== null) return;
+  const at = cursor.at;
+  const value = cursor.value();
+  if (!isMap(value)) {
+    cursor.at = at;
+    throw wrong(cursor, FIELD.loraName);
+  }
+  if (!('cache_salt' in value)) return;
+  const salt = value['cache_salt'] ?? '';
+  if (typeof salt !== 'string') throw new Fault('field-type', `cache_salt is ${describe(salt)}`);
+  event.cacheSalt = salt;
+}
+
+const NIL_KIND = 0;
+const UINT_KIND = 1;
+const TEXT_KIND = 2;
+const LIST_KIND = 3;
+const OTHER_KIND = 4;
+/** Kinds of the fixed tail's slots: group, kind, window, locality, ownership. */
+const TAIL_KINDS = [UINT_KIND, TEXT_KIND, UINT_KIND, TEXT_KIND, TEXT_KIND];
+const MIN_FIXED_TAIL = 4;
+const kinds = new Uint8Array(TAIL_KINDS.length);
+const values: (string | number | null)[] = TAIL_KINDS.map(() => null);
+
+/** Reads a tail: by position when it is long enough and every type fits, by type otherwise (older producers). */
+function readTail(cursor: Cursor, items: number, event: StoredRecord | RemovedRecord): void {
+  const seen = Math.min(items, TAIL_KINDS.length);
+  let fixed = seen >= MIN_FIXED_TAIL;
+  for (let slot = 0; slot < seen; slot++) {
+    readTailSlot(cursor, slot);
+    if (kinds[slot] !== NIL_KIND && kinds[slot] !== TAIL_KINDS[slot]) fixed = false;
+  }
+  if (fixed) {
+    event.groupIdx = values[0] as number | null;
+    event.specKind = values[1] as string | null;
+    event.slidingWindow = values[2] as number | null;
+    event.locality = values[3] as string | null;
+    event.ownership = seen > 4 ? (values[4] as string | null) : null;
+  } else {
+    for (let slot = 0; slot < seen; slot++) takeByKind(cursor, slot, event);
+  }
+  skipAll(cursor, items - seen);
+}
+
+/** Notes kind and value of a tail's slot; of a list, where it stands. */
+function readTailSlot(cursor: Cursor, slot: number): void {
+  values[slot] = null;
+  if (cursor.nil()) {
+    kinds[slot] = NIL_KIND;
     return;
   }
-  for (const value of tail) {
-    const kind = kindOf(value);
-    if (kind === 'list') fields.block_mm_infos = value;
-    else if (kind === 'text') fields.kv_cache_spec_kind ??= value;
-    else if (kind === 'u32' && fields.group_idx === undefined) fields.group_idx = value;
-    else if (kind === 'u32') fields.kv_cache_spec_sliding_window ??= value;
+  const number = cursor.uint32();
+  const value = number >= 0 ? number : cursor.text();
+  if (value !== null) {
+    kinds[slot] = number >= 0 ? UINT_KIND : TEXT_KIND;
+    values[slot] = value;
+    return;
+  }
+  const head = cursor.head;
+  const isList = (head & 0xf0) === 0x90 || head === 0xdc || head === 0xdd;
+  kinds[slot] = isList ? LIST_KIND : OTHER_KIND;
+  if (isList) values[slot] = cursor.at;
+  cursor.skip();
+}
+
+function takeByKind(cursor: Cursor, slot: number, event: StoredRecord | RemovedRecord): void {
+  const value = values[slot]!;
+  if (kinds[slot] === TEXT_KIND) event.specKind ??= value as string;
+  else if (kinds[slot] === UINT_KIND && event.groupIdx === null) event.groupIdx = value as number;
+  else if (kinds[slot] === UINT_KIND) event.slidingWindow ??= value as number;
+  else if (kinds[slot] === LIST_KIND && event.type === 'stored') {
+    const end = cursor.at;
+    cursor.at = value as number;
+    event.blockMmInfos = cursor.value();
+    cursor.at = end;
   }
 }
 
-function kindOf(value: unknown): 'u32' | 'text' | 'list' | 'other' {
-  if (typeof value === 'string') return 'text';
-  if (Array.isArray(value)) return 'list';
-  return asUint32(value) === null ? 'other' : 'u32';
+// ---- fields ----
+
+function readHashes(cursor: Cursor, event: StoredRecord | RemovedRecord): void {
+  if (cursor.nil()) throw missing(FIELD.blockHashes);
+  const { numbers } = cursor;
+  const end = numbers.readHashes(cursor.at);
+  if (end === 0) throw numberFault(cursor, FIELD.blockHashes);
+  cursor.at = end;
+  event.numbers = numbers;
+  event.epoch = numbers.epoch;
+  event.hashesAt = numbers.first;
+  event.blockCount = numbers.count;
+  event.hashForm = numbers.form;
 }
 
-function hashList(values: readonly unknown[], field: Field): EngineHashes {
-  const hashes = readHashes(values);
-  if ('fault' in hashes) throw new Fault(hashes.fault, `${field}: ${hashes.text}`);
-  return hashes;
+function readParent(cursor: Cursor, event: StoredRecord): void {
+  if (cursor.nil()) {
+    event.hasParent = false;
+    return;
+  }
+  const { numbers } = cursor;
+  const end = numbers.readHash(cursor.at);
+  if (end === 0) throw numberFault(cursor, FIELD.parentBlockHash);
+  cursor.at = end;
+  event.hasParent = true;
+  event.parentLow = numbers.lows[numbers.first * 2]!;
+  event.parentHigh = numbers.lows[numbers.first * 2 + 1]!;
+  event.parentDigest = numbers.form === 'digests' ? numbers.copyDigests(numbers.first, 1) : null;
 }
 
-/** The parent's hash, which must have the form of the blocks' hashes. */
-function readParent(fields: Fields, blocks: EngineHashes): EngineHash | null {
-  if (isAbsent(fields.parent_block_hash)) return null;
-  const { low64, digests } = hashList([fields.parent_block_hash], 'parent_block_hash');
-  if (blocks.low64.length > 0 && (digests === null) !== (blocks.digests === null)) {
+function readTokens(cursor: Cursor, event: StoredRecord): void {
+  if (cursor.nil()) throw missing(FIELD.tokenIds);
+  const { numbers } = cursor;
+  const end = numbers.readTokens(cursor.at);
+  if (end === 0) throw numberFault(cursor, FIELD.tokenIds);
+  if (numbers.count > MAX_EVENT_TOKENS) throw tooMany(numbers.count);
+  cursor.at = end;
+  event.tokensAt = numbers.first;
+  event.tokenCount = numbers.count;
+  event.tokenPairs = numbers.paired;
+}
+
+/** What must be there, and fit together. */
+function checkStored(event: StoredRecord): StoredRecord {
+  if (event.numbers === null) throw missing(FIELD.blockHashes);
+  if (event.tokensAt < 0) throw missing(FIELD.tokenIds);
+  if (event.blockSize < 0) throw missing(FIELD.blockSize);
+  if (event.hasParent && event.blockCount > 0 && (event.parentDigest !== null) !== (event.hashForm === 'digests')) {
     throw new Fault('hash-mixed', 'of parent_block_hash and block_hashes one is binary, the other integer');
   }
-  return { low64: low64[0]!, digest: digests };
+  return event;
 }
 
-/** Tokens, or pairs of tokens flattened to all first members and the last second one (1.8). */
-function readTokens(values: readonly unknown[]): { tokenIds: Uint32Array; tokenPairs: boolean } {
-  const tokenPairs = Array.isArray(values[0]);
-  const count = tokenPairs ? values.length + 1 : values.length;
-  if (count > MAX_EVENT_TOKENS) {
-    throw new Fault('too-many-tokens', `token_ids holds ${count} tokens, at most ${MAX_EVENT_TOKENS} are read`);
-  }
-  const tokenIds = new Uint32Array(count);
-  for (let i = 0; i < values.length; i++) {
-    const value = values[i];
-    if (!tokenPairs) {
-      tokenIds[i] = token(value, i);
-    } else if (Array.isArray(value) && value.length === 2) {
-      tokenIds[i] = token(value[0], i);
-      tokenIds[i + 1] = token(value[1], i);
-    } else {
-      throw new Fault('field-type', `token_ids[${i}] is ${describe(value)}, expected a pair like those before it`);
-    }
-  }
-  return { tokenIds, tokenPairs };
+/** The deprecated adapter number. What is no unsigned integer is kept as something else, for then its type matters. */
+function loraId(cursor: Cursor): unknown {
+  const number = cursor.uint32();
+  if (number >= 0) return number;
+  const value = cursor.value();
+  return typeof value === 'number' ? OPAQUE : value; // a float
 }
 
-function token(value: unknown, index: number): number {
-  const id = asUint32(value);
-  if (id === null) {
-    throw new Fault('field-type', `token_ids[${index}] is ${describe(value)}, expected an unsigned 32-bit integer`);
-  }
-  return id;
+/** The array form types this slot; in a map a surprising value only costs the event its eligibility. */
+function typedLoraId(cursor: Cursor): unknown {
+  const at = cursor.at;
+  const value = loraId(cursor);
+  if (value === undefined || typeof value === 'number' || (typeof value === 'bigint' && value >= 0n)) return value;
+  cursor.at = at;
+  throw wrong(cursor, FIELD.loraId);
 }
 
-function list(fields: Fields, field: Field): readonly unknown[] {
-  const value = fields[field];
-  if (isAbsent(value)) return missing(field);
-  if (!Array.isArray(value)) throw wrong(fields, field);
+function text(cursor: Cursor, field: number): string | null {
+  if (cursor.nil()) return null;
+  const value = cursor.text();
+  if (value === null) throw wrong(cursor, field);
   return value;
 }
 
-function text(fields: Fields, field: Field): string | null {
-  const value = fields[field];
-  if (isAbsent(value)) return null;
-  if (typeof value !== 'string') throw wrong(fields, field);
+function uint32(cursor: Cursor, field: number): number | null {
+  if (cursor.nil()) return null;
+  const value = cursor.uint32();
+  if (value < 0) throw wrong(cursor, field);
   return value;
 }
 
-function u32(fields: Fields, field: Field): number | null {
-  const value = fields[field];
-  if (isAbsent(value)) return null;
-  return asUint32(value) ?? raise(wrong(fields, field));
+function skipAll(cursor: Cursor, items: number): void {
+  for (let i = 0; i < items; i++) cursor.skip();
 }
 
-function missing(field: Field): never {
-  throw new Fault('field-missing', `${field} is missing`);
+// ---- faults ----
+
+function numberFault(cursor: Cursor, field: number): Fault {
+  const { why, at, index }: NumberFault = cursor.numbers.fault;
+  const name = FIELD_NAMES[field]!;
+  if (why === 'no-list') return wrong(cursor, field);
+  if (why === 'too-many' && field === FIELD.tokenIds) return tooMany(index);
+  if (why === 'too-many')
+    return new Fault('too-many-hashes', `the message's hashes are more than ${cursor.numbers.hashCap}`);
+  cursor.at = at;
+  const found = shown(cursor);
+  if (field === FIELD.tokenIds) {
+    const expected = why === 'no-pair' ? 'a pair like those before it' : 'an unsigned 32-bit integer';
+    return new Fault('field-type', `${name}[${index}] is ${found}, expected ${expected}`);
+  }
+  if (why === 'width') return new Fault('hash-width', `${name}: hash ${index} is ${found}, expected 32 bytes`);
+  if (why === 'mixed') return new Fault('hash-mixed', `${name}: hash ${index} is ${found}, unlike those before it`);
+  return new Fault('hash-type', `${name}: hash ${index} is ${found}, neither a 64-bit integer nor binary`);
 }
 
-function wrong(fields: Fields, field: Field): Fault {
-  return new Fault('field-type', `${field} is ${describe(fields[field])}`);
+function tooMany(count: number): Fault {
+  return new Fault('too-many-tokens', `token_ids holds ${count} tokens, at most ${MAX_EVENT_TOKENS} are read`);
 }
 
-function raise(fault: Fault): never {
-  throw fault;
+function missing(field: number): Fault {
+  return new Fault('field-missing', `${FIELD_NAMES[field]} is missing`);
+}
+
+function wrong(cursor: Cursor, field: number): Fault {
+  return new Fault('field-type', `${FIELD_NAMES[field]} is ${shown(cursor)}`);
+}
+
+function fail(code: EventFault, said: string): never {
+  throw new Fault(code, said);
+}
+
+/** The value at the cursor, for the reader of an error. */
+function shown(cursor: Cursor): string {
+  const value = cursor.value();
+  return value === OPAQUE ? 'too complex a value' : describe(value);
 }

@@ -1,51 +1,134 @@
-// The KV events of a vLLM worker, as this project sees them whatever encoding they came in. Fields that decide whether an
-// event may teach shared-cache edges keep the value that was on the wire, since there its very type matters. Fields and
-// their meaning: spec/kv-events.md 1.5, 1.8 and 3.1.
+// The KV events of a vLLM worker, as this project sees them whatever encoding they came in. Fields that decide whether an event may
+// teach shared-cache edges keep the value that was on the wire, since there its very type matters. Fields and their meaning:
+// spec/kv-events.md 1.5, 1.8 and 3.1.
+//
+// Token ids and hashes stand in the reader's memory (core/numbers.ts) and are copied out only when somebody asks for them: an event is
+// good until its reader takes the next message, unless it was made to own its numbers.
+import type { HashForm, Numbers } from '../core/numbers.js';
+import { MoonrouteError } from '../errors.js';
 import type { EngineHash, EngineHashes } from './engine-hashes.js';
 
-/** Blocks that entered a cache. */
-export interface StoredEvent {
-  readonly type: 'stored';
-  readonly form: 'map' | 'positional';
-  readonly blockHashes: EngineHashes;
-  /** Hash of the block before the first one, null at a prompt's start. */
-  readonly parentBlockHash: EngineHash | null;
-  /** Token ids. Of pairs (Eagle) all first members, then the last second one. */
-  readonly tokenIds: Uint32Array;
-  /** The wire carried pairs of tokens instead of tokens. */
-  readonly tokenPairs: boolean;
-  /** Tokens a block. */
-  readonly blockSize: number;
-  readonly medium: string | null;
-  readonly loraName: string | null;
-  readonly groupIdx: number | null;
-  readonly specKind: string | null;
-  /** Tokens. */
-  readonly slidingWindow: number | null;
-  readonly locality: string | null;
-  readonly ownership: string | null;
-  /** The salt that the producer names; the empty text says that there is none. Null says nothing. */
-  readonly cacheSalt: string | null;
-  // As decoded, undefined where absent. Binary among them is a view of the payload.
-  readonly loraId: unknown;
-  readonly extraKeys: unknown;
-  readonly isEagle: unknown;
-  readonly sharedCacheEligible: unknown;
-  readonly blockMmInfos: unknown;
+const NO_LOW64 = new BigUint64Array(0);
+const NO_TOKENS = new Uint32Array(0);
+
+/** Numbers of an event, in the reader's memory or its own. */
+abstract class EventNumbers {
+  numbers: Numbers | null = null;
+  epoch = 0;
+  /** Index of the first hash in `numbers`. */
+  hashesAt = 0;
+  blockCount = 0;
+  hashForm: HashForm = 'none';
+  /** Index of the first token in `numbers`; below zero where there are none. */
+  tokensAt = -1;
+  tokenCount = 0;
+  protected ownHashes: EngineHashes | null = null;
+  protected ownTokens: Uint32Array | null = null;
+
+  /** One hash for each block. Copied out of the reader's memory; throws `stale-event` when that has moved on. */
+  get blockHashes(): EngineHashes {
+    return this.ownHashes ?? this.#copyHashes();
+  }
+
+  #copyHashes(): EngineHashes {
+    if (this.blockCount === 0) return { low64: NO_LOW64, digests: null };
+    const numbers = this.live();
+    return {
+      low64: numbers.copyLows(this.hashesAt, this.blockCount),
+      digests: this.hashForm === 'digests' ? numbers.copyDigests(this.hashesAt, this.blockCount) : null,
+    };
+  }
+
+  /** Numbers that hold this event's: those it was read into, else `scratch`, which takes them from the event's own. */
+  place(scratch: Numbers): Numbers {
+    if (this.numbers !== null && this.numbers.epoch === this.epoch) return this.numbers;
+    if (this.ownTokens === null || this.ownHashes === null) throw staleEvent();
+    scratch.load(this.ownTokens, this.ownHashes.low64, this.ownHashes.digests);
+    this.numbers = scratch;
+    this.epoch = scratch.epoch;
+    this.hashesAt = 0;
+    this.tokensAt = 0;
+    return scratch;
+  }
+
+  protected live(): Numbers {
+    if (this.numbers === null || this.numbers.epoch !== this.epoch) throw staleEvent();
+    return this.numbers;
+  }
 }
 
-/** Blocks that left a cache. */
-export interface RemovedEvent {
-  readonly type: 'removed';
-  readonly form: 'map' | 'positional';
-  readonly blockHashes: EngineHashes;
-  readonly medium: string | null;
-  readonly groupIdx: number | null;
-  readonly specKind: string | null;
-  readonly slidingWindow: number | null;
-  readonly locality: string | null;
-  readonly ownership: string | null;
+/** Blocks that entered a cache, as the reader fills it in; everybody else sees a `StoredEvent`. */
+export class StoredRecord extends EventNumbers {
+  readonly type = 'stored';
+  form: 'map' | 'positional' = 'map';
+  /** The wire carried pairs of tokens instead of tokens. */
+  tokenPairs = false;
+  /** Whether there is a block before the first one; its hash's low 64 bits in two halves, and the digest where the wire carries it. */
+  hasParent = false;
+  parentLow = 0;
+  parentHigh = 0;
+  parentDigest: Uint8Array | null = null;
+  /** Tokens a block; below zero until it has been read. */
+  blockSize = -1;
+  medium: string | null = null;
+  loraName: string | null = null;
+  groupIdx: number | null = null;
+  specKind: string | null = null;
+  /** Tokens. */
+  slidingWindow: number | null = null;
+  locality: string | null = null;
+  ownership: string | null = null;
+  /** The salt that the producer names; the empty text says that there is none. Null says nothing. */
+  cacheSalt: string | null = null;
+  // As on the wire, undefined where absent.
+  loraId: unknown = undefined;
+  extraKeys: unknown = undefined;
+  isEagle: unknown = undefined;
+  sharedCacheEligible: unknown = undefined;
+  blockMmInfos: unknown = undefined;
+
+  /** Token ids. Of pairs (Eagle) all first members, then the last second one. */
+  get tokenIds(): Uint32Array {
+    return this.ownTokens ?? this.live().tokens.slice(this.tokensAt, this.tokensAt + this.tokenCount);
+  }
+
+  /** Hash of the block before the first one, null at a prompt's start. */
+  get parentBlockHash(): EngineHash | null {
+    if (!this.hasParent) return null;
+    return { low64: (BigInt(this.parentHigh) << 32n) | BigInt(this.parentLow), digest: this.parentDigest };
+  }
+
+  /** Copies the numbers out, so that the event outlives its message. */
+  own(): this {
+    this.ownHashes = this.blockHashes;
+    this.ownTokens = this.tokenIds;
+    return this;
+  }
 }
+
+/** Blocks that left a cache, as the reader fills it in. */
+export class RemovedRecord extends EventNumbers {
+  readonly type = 'removed';
+  form: 'map' | 'positional' = 'map';
+  medium: string | null = null;
+  groupIdx: number | null = null;
+  specKind: string | null = null;
+  slidingWindow: number | null = null;
+  locality: string | null = null;
+  ownership: string | null = null;
+
+  /** Copies the hashes out, so that the event outlives its message. */
+  own(): this {
+    this.ownHashes = this.blockHashes;
+    this.ownTokens = NO_TOKENS;
+    return this;
+  }
+}
+
+/** Blocks that entered a cache. */
+export type StoredEvent = Readonly<StoredRecord>;
+/** Blocks that left a cache. */
+export type RemovedEvent = Readonly<RemovedRecord>;
 
 /** Everything of the worker's rank left its cache. */
 export interface ClearedEvent {
@@ -68,9 +151,11 @@ export type EventFault =
   | 'not-an-event'
   | 'tag-missing'
   | 'tag-unknown'
+  | 'tag-conflict'
   | 'field-missing'
   | 'field-type'
   | 'too-many-tokens'
+  | 'too-many-hashes'
   | 'hash-type'
   | 'hash-width'
   | 'hash-mixed';
@@ -82,4 +167,11 @@ export interface UnreadEvent {
   readonly text: string;
   /** The event was, or may have been, a removal or a clear: whoever mirrors this worker now keeps blocks that it has lost. */
   readonly lostRemoval: boolean;
+}
+
+function staleEvent(): MoonrouteError {
+  return new MoonrouteError(
+    'stale-event',
+    'The event was read from an earlier message and its numbers are gone. Use the events of a message before the next one is read, or take them from decodeWorkerMessage.',
+  );
 }

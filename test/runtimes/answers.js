@@ -1,8 +1,9 @@
 // Runs prepared cases through moonroute's public entry, in whatever JavaScript engine loads this. Returns the cases that went wrong, and how
 // many had a hit; contracts that validation refuses are left out.
 export async function answers(moonroute, cases) {
-  const { SharedCache, validateContract, decodeWorkerMessage } = moonroute;
+  const { SharedCache, validateContract, WorkerEvents } = moonroute;
   const cache = await SharedCache.create();
+  const workers = new WorkerEvents();
   const source = { workerId: 1, dpRank: 0 };
   const bytes = (frames) => frames.map((text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)));
   const wrong = [];
@@ -17,8 +18,11 @@ export async function answers(moonroute, cases) {
     }
     cache.updateContract(null);
     cache.updateContract(contract, [source]);
+    workers.forget(source.workerId);
     for (const frames of worker) {
-      for (const event of decodeWorkerMessage(bytes(frames)).batch.events) cache.observeStored(source, event);
+      for (const event of workers.read(source.workerId, bytes(frames)).events) {
+        if (event.kind === 'stored') cache.observeStored(source, event);
+      }
     }
     for (const frames of store) cache.applyStoreMessage(bytes(frames));
     const prompt = Uint32Array.from(tokens);

@@ -1,4 +1,4 @@
-// The core's hashes, for tests, straight from the compiled module. Run from the package's root; MOONROUTE_TEST_WASM
+// The reader's hashes, for tests, straight from the compiled module. Run from the package's root; MOONROUTE_TEST_WASM
 // names another module with the same exports.
 
 import { readFileSync } from 'node:fs';
@@ -18,11 +18,12 @@ export interface Hasher {
 
 interface Exports extends Record<string, unknown> {
   memory: WebAssembly.Memory;
-  INPUT: WebAssembly.Global;
-  REQUEST: WebAssembly.Global;
+  PAYLOAD: WebAssembly.Global;
+  TOKENS: WebAssembly.Global;
+  LOCALS: WebAssembly.Global;
   RESULT: WebAssembly.Global;
   hashBytes(length: number, seedLow: number, seedHigh: number): void;
-  hashBlocks(blocks: number, blockBytes: number, seedLow: number, seedHigh: number, firstOut: number): void;
+  hashBlocks(first: number, blocks: number, blockBytes: number, seedLow: number, seedHigh: number): void;
   chainHashes(count: number): void;
 }
 
@@ -31,29 +32,30 @@ const UNTOUCHED = 0x0123_4567_89ab_cdefn;
 
 /** A hasher on a fresh instance. */
 export function hasher(): Hasher {
-  const module = readFileSync(process.env['MOONROUTE_TEST_WASM'] ?? 'build/wasm/core.wasm');
+  const module = readFileSync(process.env['MOONROUTE_TEST_WASM'] ?? 'build/wasm/wire.wasm');
   const core = instantiateSync<Exports>(module).exports;
   const memory = core.memory.buffer;
-  const input: number = core.INPUT.value;
-  const request: number = core.REQUEST.value;
+  const payload: number = core.PAYLOAD.value;
+  const tokensAt: number = core.TOKENS.value;
+  const localsAt: number = core.LOCALS.value;
   const result: number = core.RESULT.value;
 
-  const write = (bytes: Uint8Array) => new Uint8Array(memory, input, bytes.length).set(bytes);
+  const write = (bytes: Uint8Array, at: number) => new Uint8Array(memory, at, bytes.length).set(bytes);
   const halves = (seed: bigint): [low: number, high: number] => [Number(seed & 0xffffffffn), Number(seed >> 32n)];
 
   function hashRuns(bytes: Uint8Array, runBytes: number, seed: bigint): BigUint64Array {
     const runs = Math.floor(bytes.length / runBytes);
-    const hashes = new BigUint64Array(memory, request, runs + 1);
+    const hashes = new BigUint64Array(memory, localsAt, runs + 1);
     hashes[runs] = UNTOUCHED;
-    write(bytes);
-    core.hashBlocks(runs, runBytes, ...halves(seed), 0);
+    write(bytes, tokensAt);
+    core.hashBlocks(0, runs, runBytes, ...halves(seed));
     if (hashes[runs] !== UNTOUCHED) throw new Error(`${runs} runs of ${runBytes} bytes: a hash too many was written`);
     return hashes.slice(0, runs);
   }
 
   return {
     hash(bytes, seed) {
-      write(bytes);
+      write(bytes, payload);
       core.hashBytes(bytes.length, ...halves(seed));
       return new BigUint64Array(memory, result, 1)[0]!;
     },
@@ -62,9 +64,9 @@ export function hasher(): Hasher {
       return hashRuns(new Uint8Array(tokens.buffer, tokens.byteOffset, tokens.byteLength), 4 * blockSize, seed);
     },
     chain(locals) {
-      new BigUint64Array(memory, request, locals.length).set(locals);
+      new BigUint64Array(memory, localsAt, locals.length).set(locals);
       core.chainHashes(locals.length);
-      return new BigUint64Array(memory, input, locals.length).slice();
+      return new BigUint64Array(memory, localsAt, locals.length).slice();
     },
   };
 }

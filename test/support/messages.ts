@@ -8,17 +8,19 @@ import type {
   Explanation,
   Learned,
   SharedCacheOptions,
-  Source,
   StoreMessageResult,
 } from '../../src/cache/types.js';
 import type { Contract, GroupKind } from '../../src/contract/descriptor.js';
 import { descriptorFromCase } from '../../src/contract/from-case.js';
 import { validateContract } from '../../src/contract/validate.js';
 import type { Core, CoreExplanation, StoreOutcome } from '../../src/core/core.js';
-import { SeedTable } from '../../src/core/local-hash.js';
+import { seedOf } from '../../src/core/local-hash.js';
+import { sharedNumbers } from '../../src/core/numbers.js';
 import { planOf } from '../../src/core/plan.js';
+import { EventNormaliser, type NormalisedStored } from '../../src/events/normaliser.js';
+import type { Source } from '../../src/events/worker-events.js';
 import { writeSequence } from '../../src/wire/frames.js';
-import { decodeWorkerMessage, type StoredEvent } from '../../src/wire/vllm.js';
+import { decodeWorkerMessage } from '../../src/wire/vllm.js';
 import { loadCore, type TestBuild } from './cores.js';
 import { vllmDigests } from './engine-digests.js';
 
@@ -212,11 +214,11 @@ export interface Announcement {
   readonly fields?: Readonly<Record<string, unknown>>;
 }
 
-/** The worker's event, encoded and decoded again. */
+/** The worker's event, encoded, decoded again and normalised as the first of its publisher. */
 export function announced(
   prompt: Prompt,
   { first = 0, end = prompt.blocks, hashes = 'u64', fields = {} }: Announcement = {},
-): StoredEvent {
+): NormalisedStored {
   const { blockSize, tokens } = prompt;
   const hashOf = (block: number): unknown => {
     const digest = Buffer.from(prompt.digest(block), 'hex');
@@ -236,7 +238,10 @@ export function announced(
   const { batch } = decodeWorkerMessage(framesOf(0, encoder.encode([1.5, [event], 0])));
   const read = batch.events[0];
   if (read?.type !== 'stored') throw new Error(`not read as a stored event: ${JSON.stringify(batch.rejected)}`);
-  return read;
+  const normaliser = new EventNormaliser();
+  const normalised = normaliser.normalise(normaliser.publisher(), read);
+  if (normalised.kind !== 'stored') throw new Error(`not taken as stored: ${JSON.stringify(normalised)}`);
+  return normalised;
 }
 
 // ---- the pool ----
@@ -311,14 +316,11 @@ export class Pool {
 
 /** The same without the rules around the core, on a build whose caps a test can reach: `tiny` and `tiny-wide` hold 64 edges and digests. */
 export class CorePool {
-  readonly #seeds: SeedTable;
-
   private constructor(
     readonly core: Core,
     readonly contract: Contract,
   ) {
     core.configure(planOf(contract), 1n);
-    this.#seeds = new SeedTable(core);
   }
 
   static async load(build: TestBuild, shape: ContractShape = {}): Promise<CorePool> {
@@ -331,18 +333,10 @@ export class CorePool {
 
   /** Learns a prompt; returns how many blocks were learned or confirmed. */
   teach(prompt: Prompt, announcement: Announcement = {}): number {
-    const { parentBlockHash, blockHashes, tokenIds } = announced(prompt, announcement);
-    return this.core.learnTokens(
-      {
-        parent: parentBlockHash?.low64 ?? null,
-        lows: blockHashes.low64,
-        digests: blockHashes.digests,
-        tokens: tokenIds,
-        blockSize: prompt.blockSize,
-        salted: false,
-      },
-      this.#seeds.of({}),
-    );
+    const { event } = announced(prompt, announcement);
+    const numbers = event.place(sharedNumbers());
+    numbers.hashBlocks(event.tokensAt, event.blockCount, prompt.blockSize, seedOf(null, null));
+    return this.core.learnRead(numbers, event, false);
   }
 
   send(events: readonly unknown[]): StoreOutcome {
@@ -365,6 +359,6 @@ export class CorePool {
   }
 
   #load({ tokens, blockSize }: Prompt): number {
-    return this.core.hashTokens(tokens, blockSize, this.#seeds.of({}));
+    return this.core.hashTokens(tokens, blockSize, seedOf(null, null));
   }
 }

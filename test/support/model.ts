@@ -255,6 +255,13 @@ export class CoreModel {
     return edge;
   }
 
+  distrust(children: readonly bigint[]): void {
+    for (const child of children) {
+      const edge = this.#byChild.get(child);
+      if (edge !== undefined && !edge.conflicted) this.#conflict(edge);
+    }
+  }
+
   #conflict(edge: Edge): void {
     edge.conflicted = true;
     this.#conflicted++;

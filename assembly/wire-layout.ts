@@ -1,0 +1,28 @@
+// The reader's memory on one page. It is a module of its own, apart from the core: one message of a worker is read here, its numbers
+// laid out flat, its blocks hashed; what is learned from it is copied on, 16 bytes a block. Memory is reserved whole at start and
+// only pages that a message reaches are ever touched.
+//
+//   region    stride   entries        size      what
+//   PAYLOAD   1        PAYLOAD_BYTES  16 MiB    the message as it came
+//   TOKENS    4        TOKEN_CAP      16 MiB    token ids of all its events, back to back
+//   LOWS      8        HASH_CAP        4 MiB    low 64 bits of all its engine hashes, back to back
+//   DIGESTS   32       HASH_CAP       16 MiB    the whole digests, at the same indices, where the wire carries them
+//   LOCALS    8        LOCAL_CAP       2 MiB    local hashes of the event in hand
+//   SEEN      8        4 × HASH_CAP   16 MiB    scratch of the search for repeated hashes
+
+export const PAYLOAD_BYTES: u32 = 16 << 20;
+export const TOKEN_CAP: u32 = 1 << 22;
+export const HASH_CAP: u32 = 1 << 19; // 32-byte hashes of a full payload: 16 MiB / 34
+export const LOCAL_CAP: u32 = 1 << 18;
+/** Readable bytes behind the payload, all of them no MessagePack: a header may be read before its length is checked. */
+export const GUARD: u32 = 256;
+
+// [0, 0x10000) belongs to the compiler's static data and to these.
+export const RESULT: usize = 0x4000; // what a call returns beside its value
+export const PAYLOAD: usize = 0x10000;
+export const TOKENS: usize = PAYLOAD + <usize>PAYLOAD_BYTES + GUARD;
+export const LOWS: usize = TOKENS + <usize>TOKEN_CAP * 4;
+export const DIGESTS: usize = LOWS + <usize>HASH_CAP * 8;
+export const LOCALS: usize = DIGESTS + <usize>HASH_CAP * 32;
+export const SEEN: usize = LOCALS + <usize>LOCAL_CAP * 8;
+export const MEMORY_END: usize = SEEN + <usize>HASH_CAP * 4 * 8;

@@ -1,0 +1,66 @@
+// The reader's exported ABI and nothing else: numbers of a worker's message from its payload to flat memory, and XXH3 over them. The
+// addresses are known to src/core only; positions in a payload count from its first byte, and 0 as a position means "failed".
+import * as layout from './wire-layout';
+import { repeats } from './distinct';
+import { hash, hashes, tokens } from './integers';
+import { good, open, position, skip as skipValue } from './msgpack';
+import { xxh3, xxh3Blocks, xxh3Chain } from './xxh3';
+
+export const PAYLOAD = layout.PAYLOAD;
+export const PAYLOAD_BYTES = layout.PAYLOAD_BYTES;
+export const GUARD = layout.GUARD;
+export const TOKENS = layout.TOKENS;
+export const TOKEN_CAP = layout.TOKEN_CAP;
+export const LOWS = layout.LOWS;
+export const DIGESTS = layout.DIGESTS;
+export const HASH_CAP = layout.HASH_CAP;
+export const LOCALS = layout.LOCALS;
+export const LOCAL_CAP = layout.LOCAL_CAP;
+export const RESULT = layout.RESULT;
+export const MEMORY_END = layout.MEMORY_END;
+
+let end: usize = layout.PAYLOAD;
+
+@inline function address(position: u32): usize { return layout.PAYLOAD + position; }
+@inline function back(to: usize): u32 { return to ? <u32>(to - layout.PAYLOAD) : 0; }
+@inline function whole(low: u32, high: u32): u64 { return <u64>low | (<u64>high << 32); }
+
+/** The `length` bytes at PAYLOAD are the payload from now on. */
+export function begin(length: u32): void {
+  end = address(length);
+  memory.fill(end, 0xc1, layout.GUARD);
+}
+/** The position behind the value at `at`; 0 when it is no whole MessagePack value. */
+export function skip(at: u32): u32 {
+  open(address(at), <u32>(end - address(at)));
+  skipValue();
+  return good() ? back(position()) : 0;
+}
+/** Reads token ids to TOKENS[first …) (integers.ts). */
+export function readTokens(at: u32, first: u32): u32 { return back(tokens(address(at), end, first)); }
+/** Reads engine hashes to LOWS[first …). */
+export function readHashes(at: u32, first: u32): u32 { return back(hashes(address(at), end, first)); }
+/** Reads one engine hash to LOWS[index]. */
+export function readHash(at: u32, index: u32): u32 { return back(hash(address(at), end, index)); }
+
+/** Hashes PAYLOAD[0 … length) with XXH3-64; the u64 stands in RESULT. */
+export function hashBytes(length: u32, seedLow: u32, seedHigh: u32): void { store<u64>(layout.RESULT, xxh3(layout.PAYLOAD, length, whole(seedLow, seedHigh))); }
+/** Local hashes of `blocks` blocks of `blockBytes` bytes from TOKENS[first …), to LOCALS. */
+export function hashBlocks(first: u32, blocks: u32, blockBytes: u32, seedLow: u32, seedHigh: u32): void {
+  xxh3Blocks(layout.TOKENS + (<usize>first << 2), blocks, blockBytes, whole(seedLow, seedHigh), layout.LOCALS);
+}
+/** The same where each block's window reaches one token into the next (Eagle). */
+export function hashWindows(first: u32, blocks: u32, blockBytes: u32, seedLow: u32, seedHigh: u32): void {
+  const seed = whole(seedLow, seedHigh);
+  let from = layout.TOKENS + (<usize>first << 2);
+  for (let i: u32 = 0; i < blocks; i++) {
+    store<u64>(layout.LOCALS + (<usize>i << 3), xxh3(from, blockBytes + 4, seed));
+    from += blockBytes;
+  }
+}
+/** Sequence hashes of LOCALS[0 … count), in their place. */
+export function chainHashes(count: u32): void { xxh3Chain(layout.LOCALS, count, layout.LOCALS); }
+/** 1 when LOWS[first …first + blocks) holds a hash twice, or the parent's. */
+export function repeated(first: u32, blocks: u32, hasParent: u32, parentLow: u32, parentHigh: u32): u32 {
+  return repeats(layout.LOWS + (<usize>first << 3), false, blocks, hasParent != 0, whole(parentLow, parentHigh), layout.SEEN) ? 1 : 0;
+}

@@ -1,0 +1,77 @@
+// From a stored event to the blocks that a GPU index takes: the external and the local hash of each, in the index's block size. An
+// engine may announce more than can be indexed (partial blocks, another block size), and what comes behind the first such block is left
+// out, since a chain with a hole is none. Rules: spec/kv-events.md 1.13, hashes 2.1 and 2.3.
+import { seedOf } from '../core/local-hash.js';
+import { type HashSeed, type Numbers, sharedNumbers } from '../core/numbers.js';
+import { blockMmHashes, mmBlockBytes, padImages } from './multimodal.js';
+import type { NormalisedStored } from './normaliser.js';
+
+/** How an index sees blocks. */
+export interface RouterBlockOptions {
+  /** Tokens a block, 1 or more. */
+  readonly blockSize: number;
+  /** The model's image token, whose runs are replaced by pad values where the event says which images they are; null if unknown. */
+  readonly imageTokenId?: number | null;
+}
+
+/** Why not all blocks of an event were taken. */
+export type BlocksStopped =
+  | 'self-reference' //     a hash stands twice in the event, or is its own parent: none was taken
+  | 'foreign-block-size' // the event's blocks have another size
+  | 'tokens-missing'; //    there are hashes without tokens
+
+const NO_SEED: HashSeed = { low: 0, high: 0 };
+
+/** The blocks taken: the first `count` of the event. Their local hashes stand in `numbers.locals` until the next event is converted. */
+export class RouterBlocks {
+  constructor(
+    readonly numbers: Numbers,
+    readonly hashesAt: number,
+    readonly count: number,
+    readonly stopped: BlocksStopped | null,
+  ) {}
+
+  /** A copy of the external hashes. */
+  get hashes(): BigUint64Array {
+    return this.numbers.copyLows(this.hashesAt, this.count);
+  }
+
+  /** A copy of the local hashes. */
+  get locals(): BigUint64Array {
+    return this.numbers.copyLocals(this.count);
+  }
+}
+
+/** Converts a stored event. */
+export function routerBlocks(stored: NormalisedStored, options: RouterBlockOptions): RouterBlocks {
+  const { event } = stored;
+  const numbers = event.place(sharedNumbers());
+  const taken = (count: number, stopped: BlocksStopped | null) =>
+    new RouterBlocks(numbers, event.hashesAt, count, stopped);
+  if (numbers.repeats(event.hashesAt, event.blockCount, event.hasParent, event.parentLow, event.parentHigh)) {
+    return taken(0, 'self-reference');
+  }
+  if (event.blockCount > 0 && event.blockSize !== options.blockSize) return taken(0, 'foreign-block-size');
+  const eagle = event.tokenPairs;
+  const whole = Math.max(0, Math.floor((event.tokenCount - (eagle ? 1 : 0)) / options.blockSize));
+  const count = Math.min(event.blockCount, whole, numbers.localCap);
+  hashBlocks(stored, numbers, count, options);
+  return taken(count, count < event.blockCount ? 'tokens-missing' : null);
+}
+
+function hashBlocks(stored: NormalisedStored, numbers: Numbers, count: number, options: RouterBlockOptions): void {
+  const { event, namespace } = stored;
+  const seed = seedOf(event.loraName, namespace);
+  const { blockSize, imageTokenId = null } = options;
+  if (event.tokenPairs) numbers.hashWindows(event.tokensAt, count, blockSize, seed);
+  else numbers.hashBlocks(event.tokensAt, count, blockSize, seed);
+  const objects = blockMmHashes(event, count, (bytes) => numbers.hash(bytes, NO_SEED));
+  objects?.forEach((hashes, block) => {
+    if (hashes === null) return;
+    const from = event.tokensAt + block * blockSize;
+    const tokens = numbers.tokens.slice(from, from + blockSize + (event.tokenPairs ? 1 : 0));
+    const padded = imageTokenId !== null;
+    if (padded) padImages(tokens, imageTokenId, hashes);
+    numbers.setLocal(block, numbers.hash(mmBlockBytes(tokens, padded ? [] : hashes), seed));
+  });
+}

@@ -1,0 +1,173 @@
+// Workers' messages, from frames to normalised events: reader, gates and counters together, one instance for all workers of a router.
+// It keeps no sequence: whether a message was missed is for whoever holds the stream to see.
+import { WireError } from '../errors.js';
+import { BatchReader } from '../wire/read-batch.js';
+import { type RejectedEvent, splitWorkerFrames } from '../wire/vllm.js';
+import type { NamespaceLimits } from './namespace-table.js';
+import { EventNormaliser, type NormalisedEvent, type PublisherState } from './normaliser.js';
+
+/** A worker's rank, as the publisher of events. */
+export interface Source {
+  readonly workerId: string | number | bigint;
+  readonly dpRank: number;
+}
+
+/** What a message holds. Its events are good until the next message is read. */
+export interface WorkerMessage {
+  readonly sequence: bigint;
+  readonly source: Source;
+  /** Seconds since 1970 by the worker's clock; null when the wire gave no number. */
+  readonly timestamp: number | null;
+  /** Its good events in order, the dropped ones among them. */
+  readonly events: readonly NormalisedEvent[];
+  readonly rejected: readonly RejectedEvent[];
+  /** A removal or a clear was not read: whoever mirrors this worker must have it replayed, or start its part from empty. */
+  readonly lostRemoval: boolean;
+}
+
+/** Bounds of what is remembered of workers. */
+export interface WorkerLimits extends NamespaceLimits {
+  /** Worker ranks; beyond, the one not heard of for longest is forgotten. Default 4,096. */
+  readonly publishers: number;
+}
+
+/** Counts since the instance was made, each reason by its code. */
+export interface WorkerStats {
+  readonly messages: number;
+  /** Messages that could not be read. */
+  readonly unreadable: Readonly<Record<string, number>>;
+  readonly stored: number;
+  readonly removed: number;
+  readonly cleared: number;
+  /** Events that could not be read. */
+  readonly rejected: Readonly<Record<string, number>>;
+  /** Events that mean nothing to a router. */
+  readonly dropped: Readonly<Record<string, number>>;
+  /** Stored events that may not teach the shared cache. */
+  readonly ineligible: Readonly<Record<string, number>>;
+  readonly publishers: number;
+  /** Publishers forgotten because there were too many. */
+  readonly publishersForgotten: number;
+  readonly namespaces: EventNormaliser['namespaces'];
+}
+
+const DEFAULT_PUBLISHERS = 4096;
+
+interface Publisher extends PublisherState {
+  readonly source: Source;
+}
+
+/** Reads the messages of all workers. */
+export class WorkerEvents {
+  readonly #reader = new BatchReader();
+  readonly #normaliser: EventNormaliser;
+  readonly #publishers = new Map<string, Publisher>();
+  readonly #publisherCap: number;
+  readonly #unreadable = new Map<string, number>();
+  readonly #rejected = new Map<string, number>();
+  readonly #dropped = new Map<string, number>();
+  readonly #ineligible = new Map<string, number>();
+  #messages = 0;
+  #stored = 0;
+  #removed = 0;
+  #cleared = 0;
+  #forgotten = 0;
+
+  constructor(limits: Partial<WorkerLimits> = {}) {
+    this.#publisherCap = limits.publishers ?? DEFAULT_PUBLISHERS;
+    this.#normaliser = new EventNormaliser(limits);
+  }
+
+  /**
+   * Reads one message of a worker, as its three frames, which may be reused afterwards.
+   * @throws {WireError} when the message can't be read at all; nothing of it has had any effect then (wire/vllm.ts lists the codes).
+   */
+  read(workerId: Source['workerId'], frames: readonly Uint8Array[]): WorkerMessage {
+    this.#messages++;
+    try {
+      return this.#read(workerId, frames);
+    } catch (error) {
+      if (error instanceof WireError) tally(this.#unreadable, error.code);
+      throw error;
+    }
+  }
+
+  #read(workerId: Source['workerId'], frames: readonly Uint8Array[]): WorkerMessage {
+    const { sequence, payload } = splitWorkerFrames(frames);
+    const batch = this.#reader.read(payload);
+    const publisher = this.#publisher(workerId, batch.dpRank);
+    const events: NormalisedEvent[] = [];
+    for (const event of batch.events) {
+      const normalised = this.#normaliser.normalise(publisher, event);
+      this.#count(normalised);
+      events.push(normalised);
+    }
+    let lostRemoval = false;
+    for (const rejected of batch.rejected) {
+      tally(this.#rejected, rejected.code);
+      lostRemoval ||= rejected.lostRemoval;
+    }
+    const { timestamp, rejected } = batch;
+    return { sequence, source: publisher.source, timestamp, events, rejected, lostRemoval };
+  }
+
+  #publisher(workerId: Source['workerId'], dpRank: number): Publisher {
+    const key = publisherKey(workerId, dpRank);
+    let publisher = this.#publishers.get(key);
+    if (publisher === undefined) {
+      publisher = { ...this.#normaliser.publisher(), source: { workerId, dpRank } };
+      if (this.#publishers.size >= this.#publisherCap) this.#forgetOldest();
+    } else {
+      this.#publishers.delete(key);
+    }
+    this.#publishers.set(key, publisher);
+    return publisher;
+  }
+
+  #forgetOldest(): void {
+    for (const oldest of this.#publishers.keys()) {
+      this.#publishers.delete(oldest);
+      this.#forgotten++;
+      return;
+    }
+  }
+
+  #count(event: NormalisedEvent): void {
+    if (event.kind === 'stored') {
+      this.#stored++;
+      if (event.ineligible !== null) tally(this.#ineligible, event.ineligible);
+    } else if (event.kind === 'removed') this.#removed++;
+    else if (event.kind === 'cleared') this.#cleared++;
+    else tally(this.#dropped, event.reason);
+  }
+
+  /** Forgets groups and namespaces of a worker's ranks: it restarted, or is gone. */
+  forget(workerId: Source['workerId']): void {
+    for (const [key, { source }] of this.#publishers) if (source.workerId === workerId) this.#publishers.delete(key);
+  }
+
+  stats(): WorkerStats {
+    return {
+      messages: this.#messages,
+      unreadable: Object.fromEntries(this.#unreadable),
+      stored: this.#stored,
+      removed: this.#removed,
+      cleared: this.#cleared,
+      rejected: Object.fromEntries(this.#rejected),
+      dropped: Object.fromEntries(this.#dropped),
+      ineligible: Object.fromEntries(this.#ineligible),
+      publishers: this.#publishers.size,
+      publishersForgotten: this.#forgotten,
+      namespaces: this.#normaliser.namespaces,
+    };
+  }
+}
+
+/** A publisher's name in tables; numbers and texts that read alike stay apart. */
+export function publisherKey(workerId: Source['workerId'], dpRank: number): string {
+  return `${typeof workerId === 'string' ? 's' : 'n'}${workerId}/${dpRank}`;
+}
+
+function tally(counts: Map<string, number>, code: string): void {
+  counts.set(code, (counts.get(code) ?? 0) + 1);
+}
