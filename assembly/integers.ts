@@ -12,6 +12,12 @@ const FORM: usize = RESULT + 4; //        of tokens 1 = pairs; of hashes 1 = int
 const FAULT: usize = RESULT + 8; //       why it failed
 const FAULT_AT: usize = RESULT + 12; //   address of the element that did
 const FAULT_INDEX: usize = RESULT + 16;
+// Of a chain besides
+const BLOCKS: usize = RESULT + 20;
+const BLOCK_FORM: usize = RESULT + 24; // FORM of its hashes
+const PARENT_FORM: usize = RESULT + 28; // FORM of its parent, 0 = none
+const PARENT: usize = RESULT + 32; // u64
+const BLOCK_SIZE: usize = RESULT + 40;
 
 // Why it failed
 const NO_LIST: u32 = 1;
@@ -24,6 +30,7 @@ const NO_PAIR: u32 = 6;
 const INTEGERS: u32 = 1;
 const WHOLE_DIGESTS: u32 = 2;
 const DIGEST_BYTES: u32 = 32;
+const NIL: u32 = 0xc0;
 
 let end: usize = 0; // of the payload
 let items: u32 = 0; // of the array whose header was read last
@@ -113,24 +120,26 @@ export function tokens(at: usize, payloadEnd: usize, first: u32): usize {
   if ((tag & 0xf0) == 0x90 || tag == 0xdc || tag == 0xdd) return pairs(from, count, first);
   let p = from;
   let to = TOKENS + (<usize>first << 2);
-  for (let i: u32 = 0; i < count; i++) {
-    const head = <u32>load<u8>(p);
-    if (head < 0x80) {
-      store<u32>(to, head);
-      p++;
-    } else if (head == 0xcd) {
-      store<u32>(to, big16(p + 1));
-      p += 3;
-    } else if (head == 0xce) {
-      store<u32>(to, big32(p + 1));
-      p += 5;
-    } else {
-      const next = token(p);
-      if (!next) return fail(WRONG_TYPE, p, i);
-      store<u32>(to, <u32>number);
-      p = next;
+  const last = to + (<usize>count << 2);
+  while (to < last) {
+    // Most ids are written in 16 or 32 bits, in no order that a branch could be foreseen in. So the length is computed from the head, and
+    // the heads that may come next are read before it is known which one does.
+    let head = <u32>load<u8>(p);
+    while (head - 0xcd <= 1) {
+      const short = head - 0xce; // all ones for 16 bits, 0 for 32
+      const after3 = <u32>load<u8>(p, 3);
+      const after5 = <u32>load<u8>(p, 5);
+      store<u32>(to, big32(p + 1) >> (short & 16));
+      to += 4;
+      p += 5 + (short << 1);
+      head = after5 ^ ((after5 ^ after3) & short);
+      if (to == last) return p <= end ? p : fail(WRONG_TYPE, end, count - 1);
     }
+    const next = token(p);
+    if (!next) return fail(WRONG_TYPE, p, count - <u32>((last - to) >> 2));
+    store<u32>(to, <u32>number);
     to += 4;
+    p = next;
   }
   return p <= end ? p : fail(WRONG_TYPE, end, count - 1);
 }
@@ -208,4 +217,30 @@ export function hash(at: usize, payloadEnd: usize, index: u32): usize {
   if (index >= HASH_CAP) return fail(TOO_MANY, at, 1);
   const next = hashAt(at, index, 0);
   return next <= end ? next : fail(WRONG_TYPE, at, 0);
+}
+
+/**
+ * Reads what stands side by side in a stored event's array form: hashes to LOWS[firstHash …), the parent (or nil) behind them, token ids to
+ * TOKENS[firstToken …), the block size. 0 = something is amiss; what, the calls above say when made one by one.
+ */
+export function chain(at: usize, payloadEnd: usize, firstHash: u32, firstToken: u32): usize {
+  let p = hashes(at, payloadEnd, firstHash);
+  if (!p) return 0;
+  const blocks = load<u32>(COUNT);
+  store<u32>(BLOCKS, blocks);
+  store<u32>(BLOCK_FORM, load<u32>(FORM));
+  store<u32>(PARENT_FORM, 0);
+  store<u64>(PARENT, 0);
+  if (load<u8>(p) == NIL) p++;
+  else {
+    p = hash(p, payloadEnd, firstHash + blocks);
+    if (!p) return 0;
+    store<u32>(PARENT_FORM, load<u32>(FORM));
+    store<u64>(PARENT, load<u64>(LOWS + (<usize>(firstHash + blocks) << 3)));
+  }
+  p = tokens(p, payloadEnd, firstToken);
+  if (!p) return 0;
+  p = token(p);
+  store<u32>(BLOCK_SIZE, <u32>number);
+  return p && p <= end ? p : 0;
 }

@@ -2,7 +2,7 @@
 // addresses are known to src/core only; positions in a payload count from its first byte, and 0 as a position means "failed".
 import * as layout from './wire-layout';
 import { repeats } from './distinct';
-import { hash, hashes, tokens } from './integers';
+import { chain, hash, hashes, tokens } from './integers';
 import { good, open, position, skip as skipValue } from './msgpack';
 import { xxh3, xxh3Blocks, xxh3Chain } from './xxh3';
 
@@ -42,6 +42,9 @@ export function readTokens(at: u32, first: u32): u32 { return back(tokens(addres
 export function readHashes(at: u32, first: u32): u32 { return back(hashes(address(at), end, first)); }
 /** Reads one engine hash to LOWS[index]. */
 export function readHash(at: u32, index: u32): u32 { return back(hash(address(at), end, index)); }
+
+/** Reads hashes, parent, token ids and block size, which stand side by side. */
+export function readChain(at: u32, firstHash: u32, firstToken: u32): u32 { return back(chain(address(at), end, firstHash, firstToken)); }
 
 /** Hashes PAYLOAD[0 … length) with XXH3-64; the u64 stands in RESULT. */
 export function hashBytes(length: u32, seedLow: u32, seedHigh: u32): void { store<u64>(layout.RESULT, xxh3(layout.PAYLOAD, length, whole(seedLow, seedHigh))); }

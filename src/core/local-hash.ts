@@ -118,5 +118,5 @@ export function sequenceHashes(locals: BigUint64Array): BigUint64Array {
   if (locals.length > MAX_BLOCKS) {
     throw new ConfigError('too-many-blocks', `sequenceHashes: ${locals.length} blocks; one call takes ${MAX_BLOCKS}.`);
   }
-  return sharedNumbers().chain(locals);
+  return sharedNumbers().chainLocals(locals);
 }

@@ -18,6 +18,7 @@ interface Exports extends Record<string, unknown> {
   readTokens(at: number, first: number): number;
   readHashes(at: number, first: number): number;
   readHash(at: number, index: number): number;
+  readChain(at: number, firstHash: number, firstToken: number): number;
   hashBytes(length: number, seedLow: number, seedHigh: number): void;
   hashBlocks(first: number, blocks: number, blockBytes: number, seedLow: number, seedHigh: number): void;
   hashWindows(first: number, blocks: number, blockBytes: number, seedLow: number, seedHigh: number): void;
@@ -42,6 +43,21 @@ const DIGEST_BYTES = 32;
 /** What the hashes of one list are. */
 export type HashForm = 'none' | 'integers' | 'digests';
 const FORMS: readonly HashForm[] = ['none', 'integers', 'digests'];
+
+/** The numbers of a stored event in array form, which stand side by side. */
+export interface Chain {
+  hashesAt: number;
+  blockCount: number;
+  hashForm: HashForm;
+  hasParent: boolean;
+  parentLow: number;
+  parentHigh: number;
+  parentDigest: Uint8Array | null;
+  tokensAt: number;
+  tokenCount: number;
+  tokenPairs: boolean;
+  blockSize: number;
+}
 
 let compiled: WebAssembly.Module | undefined;
 
@@ -72,7 +88,22 @@ export class Numbers {
   /** Token ids came as pairs. */
   paired = false;
   form: HashForm = 'none';
+  /** What `readChain` read last. */
+  readonly chain: Readonly<Chain>;
 
+  readonly #chain: Chain = {
+    hashesAt: 0,
+    blockCount: 0,
+    hashForm: 'none',
+    hasParent: false,
+    parentLow: 0,
+    parentHigh: 0,
+    parentDigest: null,
+    tokensAt: 0,
+    tokenCount: 0,
+    tokenPairs: false,
+    blockSize: 0,
+  };
   readonly #exports: Exports;
   readonly #result: Uint32Array;
   readonly #resultLongs: BigUint64Array;
@@ -86,6 +117,7 @@ export class Numbers {
     compiled ??= new WebAssembly.Module(decodeModule(wasmBase64));
     const exports = instantiateSync<Exports & ASUtil>(compiled, {}).exports;
     this.#exports = exports;
+    this.chain = this.#chain;
     const at = (name: string) => globalOf(exports, name);
     const { buffer } = exports.memory;
     this.payloadBytes = at('PAYLOAD_BYTES');
@@ -100,7 +132,7 @@ export class Numbers {
     this.digests = new Uint8Array(buffer, at('DIGESTS'), this.hashCap * DIGEST_BYTES);
     this.locals = new Uint32Array(buffer, at('LOCALS'), this.localCap * 2);
     this.#localLongs = new BigUint64Array(buffer, at('LOCALS'), this.localCap);
-    this.#result = new Uint32Array(buffer, at('RESULT'), 8);
+    this.#result = new Uint32Array(buffer, at('RESULT'), 16);
     this.#resultLongs = new BigUint64Array(buffer, at('RESULT'), 1);
   }
 
@@ -163,6 +195,30 @@ export class Numbers {
     return end;
   }
 
+  /** Reads hashes, parent or nil, token ids and block size, one after the other, into `chain`: the position behind them, 0 when something is amiss. */
+  readChain(at: number): number {
+    const end = this.#exports.readChain(at, this.#hashesUsed, this.#tokensUsed);
+    if (end === 0) return 0;
+    const result = this.#result;
+    const chain = this.#chain;
+    const blocks = result[5]!;
+    const parent = result[7]!;
+    chain.hashesAt = this.#hashesUsed;
+    chain.blockCount = blocks;
+    chain.hashForm = FORMS[result[6]!]!;
+    chain.hasParent = parent !== 0;
+    chain.parentLow = result[8]!;
+    chain.parentHigh = result[9]!;
+    this.#hashesUsed += blocks;
+    chain.parentDigest = parent === 2 ? this.copyDigests(this.#hashesUsed, 1) : null;
+    chain.tokensAt = this.#tokensUsed;
+    chain.tokenCount = result[0]!;
+    chain.tokenPairs = result[1] === 1;
+    chain.blockSize = result[10]!;
+    this.#tokensUsed += chain.tokenCount;
+    return end;
+  }
+
   /** Why the last call failed. */
   get fault(): NumberFault {
     const [, , why, address, index] = this.#result;
@@ -195,7 +251,7 @@ export class Numbers {
   }
 
   /** Sequence hashes of `locals`, which are taken over. */
-  chain(locals: BigUint64Array): BigUint64Array {
+  chainLocals(locals: BigUint64Array): BigUint64Array {
     this.#localLongs.set(locals);
     this.#exports.chainHashes(locals.length);
     return this.copyLocals(locals.length);

@@ -157,7 +157,10 @@ function far(event: StoredEvent, tier: Tier): NormalisedStored {
 /** Only stored events that name a group and its kind teach which it is. */
 function learnGroup({ groups }: PublisherState, { groupIdx, specKind }: StoredEvent): void {
   if (groupIdx === null || specKind === null) return;
-  if (groups.size < GROUPS_KEPT || groups.has(groupIdx)) groups.set(groupIdx, attentionOf(specKind) === 'main');
+  const isMain = attentionOf(specKind) === 'main';
+  const known = groups.get(groupIdx);
+  if (known === isMain || (known === undefined && groups.size >= GROUPS_KEPT)) return;
+  groups.set(groupIdx, isMain);
 }
 
 /** The kind decides where it is given, else what was learned of the group; of an unknown group only number 0 passes. */

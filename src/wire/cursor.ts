@@ -29,9 +29,12 @@ const decodeWhole = boundedDecoder(['mm_objects', 'mm_hash', 'offsets', 'cache_s
 /** Reads one payload at a time, into `numbers`. */
 export class Cursor {
   at = 0;
+  /** The tag of the event in hand, null until it is known. */
+  tag: string | null = null;
   readonly numbers: Numbers;
+  /** The payload's bytes, for those who compare them. */
+  readonly view: DataView;
   readonly #bytes: Uint8Array;
-  readonly #view: DataView;
   readonly #texts = new TextTable();
   #end = 0;
   #wholeBytes = 0;
@@ -39,7 +42,7 @@ export class Cursor {
   constructor(numbers: Numbers) {
     this.numbers = numbers;
     this.#bytes = numbers.bytes;
-    this.#view = new DataView(numbers.bytes.buffer, numbers.bytes.byteOffset, numbers.bytes.length);
+    this.view = new DataView(numbers.bytes.buffer, numbers.bytes.byteOffset, numbers.bytes.length);
   }
 
   /** Starts on a payload of at most `numbers.payloadBytes` bytes. */
@@ -126,7 +129,7 @@ export class Cursor {
     const start = this.at;
     const length = this.textBytes();
     if (length < 0) return null;
-    const text = this.#texts.of(this.#bytes, this.at, length);
+    const text = this.#texts.of(this.view, this.at, length);
     this.at = text === null ? start : this.at + length;
     return text;
   }
@@ -174,7 +177,7 @@ export class Cursor {
 
   /** The float that starts here; -1, and nothing is passed, for one below zero or NaN. */
   #float64(): number {
-    const number = this.#view.getFloat64(this.at + 1);
+    const number = this.view.getFloat64(this.at + 1);
     if (!(number >= 0)) return -1;
     this.at += 9;
     if (this.at > this.#end) throw this.truncated();
@@ -206,11 +209,6 @@ export class Cursor {
       if (error instanceof WireError) return OPAQUE;
       throw error;
     }
-  }
-
-  /** Bytes from `from` on, compared by field-names.ts. */
-  get bytes(): Uint8Array {
-    return this.#bytes;
   }
 
   /** The error for a payload that ends too early, or has something behind its value. */

@@ -1,7 +1,7 @@
 // The names under which fields stand in a worker's maps, found by their bytes. A publisher writes its fields in one order, so the name
 // that followed last time is tried first.
 import type { Cursor } from './cursor.js';
-import { sameBytes } from './texts.js';
+import { KnownText } from './texts.js';
 
 /** Fields of an event, by the places of their names in FIELD_NAMES; those of a batch follow. */
 export const FIELD = {
@@ -57,10 +57,10 @@ export const FIELD_NAMES = [
 export const UNKNOWN_FIELD = FIELD_NAMES.length;
 
 const encoder = new TextEncoder();
-const NAME_BYTES = FIELD_NAMES.map((name) => encoder.encode(name));
+const NAMES = FIELD_NAMES.map((name) => new KnownText(name, encoder.encode(name)));
 const BY_LENGTH: readonly number[][] = Array.from(
-  { length: 1 + Math.max(...FIELD_NAMES.map((n) => n.length)) },
-  (_, length) => NAME_BYTES.flatMap((bytes, field) => (bytes.length === length ? [field] : [])),
+  { length: 1 + Math.max(...FIELD_NAMES.map((name) => name.length)) },
+  (_, length) => NAMES.flatMap((name, field) => (name.length === length ? [field] : [])),
 );
 
 /** Reads map keys. */
@@ -75,12 +75,15 @@ export class FieldNames {
       cursor.skip();
       return UNKNOWN_FIELD;
     }
-    const { bytes, at } = cursor;
+    const { view, at } = cursor;
     cursor.at = at + length;
     const likely = this.#next[before]!;
-    if (sameBytes(NAME_BYTES[likely]!, bytes, at, length)) return likely;
+    return NAMES[likely]!.is(view, at, length) ? likely : this.#find(view, at, length, before);
+  }
+
+  #find(view: DataView, at: number, length: number, before: number): number {
     for (const field of BY_LENGTH[length] ?? []) {
-      if (!sameBytes(NAME_BYTES[field]!, bytes, at, length)) continue;
+      if (!NAMES[field]!.is(view, at, length)) continue;
       this.#next[before] = field;
       return field;
     }

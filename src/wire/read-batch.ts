@@ -4,7 +4,7 @@ import { Numbers } from '../core/numbers.js';
 import { WireError } from '../errors.js';
 import { Cursor } from './cursor.js';
 import { FIELD, FieldNames, UNKNOWN_FIELD } from './field-names.js';
-import { Fault, readEvent, readTag } from './read-event.js';
+import { Fault, readEvent } from './read-event.js';
 import { describe } from './values.js';
 import type { UnreadEvent, WorkerEvent } from './worker-event.js';
 
@@ -105,12 +105,11 @@ export class BatchReader {
   #readEvent(): WorkerEvent | UnreadEvent {
     const cursor = this.#cursor;
     const start = cursor.at;
-    let tag: string | null = null;
     try {
-      tag = readTag(cursor, this.#names);
-      return readEvent(cursor, this.#names, tag);
+      return readEvent(cursor, this.#names);
     } catch (fault) {
       if (!(fault instanceof Fault)) throw fault;
+      const { tag } = cursor;
       cursor.at = start;
       cursor.skip();
       const lostRemoval =

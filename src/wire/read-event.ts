@@ -18,50 +18,34 @@ export class Fault {
   ) {}
 }
 
-/** The tag of the event at the cursor, which stays where it is; a Fault when it has none. */
-export function readTag(cursor: Cursor, names: FieldNames): string {
-  const start = cursor.at;
-  const tag = findTag(cursor, names);
-  cursor.at = start;
-  return tag;
-}
-
-function findTag(cursor: Cursor, names: FieldNames): string {
+/** Reads the event at the cursor. `cursor.tag` is its tag as soon as that is known. */
+export function readEvent(cursor: Cursor, names: FieldNames): WorkerEvent {
+  cursor.tag = null;
   const items = cursor.array();
+  if (items > 0) {
+    const tag = readTag(cursor);
+    if (tag === 'BlockStored') return readStoredSlots(cursor, items);
+    return readOther(cursor, names, tag, 'positional', items - 1);
+  }
   if (items === 0) throw new Fault('tag-missing', 'an event is a list of 0');
-  if (items > 0) return tagText(cursor);
   const pairs = cursor.map();
   if (pairs < 0) throw new Fault('not-an-event', `an event is ${shown(cursor)}`);
-  let field: number = UNKNOWN_FIELD;
-  for (let pair = 0; pair < pairs; pair++) {
-    field = names.read(cursor, field);
-    if (field === FIELD.type) return tagText(cursor);
-    cursor.skip();
-  }
-  throw new Fault('tag-missing', "the event's type is missing");
+  const tag = findTag(cursor, names, pairs);
+  if (tag === 'BlockStored') return readStoredPairs(cursor, names, pairs);
+  return readOther(cursor, names, tag, 'map', pairs);
 }
 
-function tagText(cursor: Cursor): string {
-  return cursor.text() ?? fail('tag-missing', `the event's type is ${shown(cursor)}, not text`);
-}
-
-/** Reads the event at the cursor, whose tag is known. */
-export function readEvent(cursor: Cursor, names: FieldNames, tag: string): WorkerEvent {
-  const items = cursor.array();
-  const form: 'map' | 'positional' = items >= 0 ? 'positional' : 'map';
-  const count = items >= 0 ? items : cursor.map();
+function readOther(
+  cursor: Cursor,
+  names: FieldNames,
+  tag: string,
+  form: 'map' | 'positional',
+  count: number,
+): WorkerEvent {
   switch (tag) {
-    case 'BlockStored': {
-      const event = new StoredRecord();
-      event.form = form;
-      if (form === 'map') readPairs(cursor, names, count, tag, event, storedField);
-      else readStoredSlots(cursor, count, event);
-      return checkStored(event);
-    }
     case 'BlockRemoved': {
-      const event = new RemovedRecord();
-      event.form = form;
-      if (form === 'map') readPairs(cursor, names, count, tag, event, removedField);
+      const event = new RemovedRecord(form);
+      if (form === 'map') readPairs(cursor, names, count, event, removedField);
       else readRemovedSlots(cursor, count, event);
       if (event.numbers === null) throw missing(FIELD.blockHashes);
       return event;
@@ -72,7 +56,7 @@ export function readEvent(cursor: Cursor, names: FieldNames, tag: string): Worke
         form,
         ownership: null,
       };
-      if (form === 'map') readPairs(cursor, names, count, tag, event, clearedField);
+      if (form === 'map') readPairs(cursor, names, count, event, clearedField);
       else readClearedSlots(cursor, count, event);
       return event;
     }
@@ -84,13 +68,44 @@ export function readEvent(cursor: Cursor, names: FieldNames, tag: string): Worke
   }
 }
 
+function readTag(cursor: Cursor): string {
+  const tag = cursor.text();
+  if (tag === null) throw new Fault('tag-missing', `the event's type is ${shown(cursor)}, not text`);
+  cursor.tag = tag;
+  return tag;
+}
+
+/** The tag of a map of `pairs` pairs, wherever it stands; the cursor stays at the first key. */
+function findTag(cursor: Cursor, names: FieldNames, pairs: number): string {
+  const start = cursor.at;
+  let field: number = UNKNOWN_FIELD;
+  for (let pair = 0; pair < pairs; pair++) {
+    field = names.read(cursor, field);
+    if (field === FIELD.type) {
+      const tag = readTag(cursor);
+      cursor.at = start;
+      return tag;
+    }
+    cursor.skip();
+  }
+  throw new Fault('tag-missing', "the event's type is missing");
+}
+
 // ---- map form ----
+
+function readStoredPairs(cursor: Cursor, names: FieldNames, pairs: number): StoredRecord {
+  const event = new StoredRecord('map');
+  readPairs(cursor, names, pairs, event, storedField);
+  if (event.numbers === null) throw missing(FIELD.blockHashes);
+  if (event.tokensAt < 0) throw missing(FIELD.tokenIds);
+  if (event.blockSize < 0) throw missing(FIELD.blockSize);
+  return checkParent(event);
+}
 
 function readPairs<T>(
   cursor: Cursor,
   names: FieldNames,
   pairs: number,
-  tag: string,
   event: T,
   readField: (cursor: Cursor, field: number, event: T) => void,
 ): void {
@@ -98,7 +113,7 @@ function readPairs<T>(
   for (let pair = 0; pair < pairs; pair++) {
     field = names.read(cursor, field);
     if (field !== FIELD.type) readField(cursor, field, event);
-    else if (cursor.text() !== tag) throw new Fault('tag-conflict', 'the event names two types');
+    else if (cursor.text() !== cursor.tag) throw new Fault('tag-conflict', 'the event names two types');
   }
 }
 
@@ -180,30 +195,63 @@ function placeField(cursor: Cursor, field: number, event: StoredRecord | Removed
 
 // ---- array form (1.7) ----
 
+const REQUIRED_SLOTS = 5;
 const STORED_SLOTS = 9;
-const REMOVED_SLOTS = 3;
+/** Behind the tag. */
+const REMOVED_SLOTS = 2;
 
-function readStoredSlots(cursor: Cursor, items: number, event: StoredRecord): void {
-  for (let slot = 0; slot < Math.min(items, STORED_SLOTS); slot++) {
-    if (slot === 0) cursor.skip();
-    else if (slot === FIELD.loraId) event.loraId = typedLoraId(cursor);
-    else if (slot === FIELD.loraName) readLoraSlot(cursor, event);
-    else storedField(cursor, slot, event);
-  }
+function readStoredSlots(cursor: Cursor, items: number): StoredRecord {
+  const event = new StoredRecord('positional');
+  if (items < REQUIRED_SLOTS || !readChain(cursor, event)) readRequiredSlots(cursor, items, event);
+  if (items > 5) event.loraId = typedLoraId(cursor);
+  if (items > 6) event.medium = text(cursor, FIELD.medium);
+  if (items > 7) readLoraSlot(cursor, event);
+  if (items > 8) event.extraKeys = cursor.value();
   if (items > STORED_SLOTS) readTail(cursor, items - STORED_SLOTS, event);
+  return checkParent(event);
+}
+
+/** Hashes, parent, tokens and block size, which stand side by side, in one call; false, and nothing is read, when something is amiss. */
+function readChain(cursor: Cursor, event: StoredRecord): boolean {
+  const { numbers } = cursor;
+  const end = numbers.readChain(cursor.at);
+  if (end === 0) return false;
+  const { chain } = numbers;
+  if (chain.tokenCount > MAX_EVENT_TOKENS) throw tooMany(chain.tokenCount);
+  cursor.at = end;
+  event.numbers = numbers;
+  event.epoch = numbers.epoch;
+  event.hashesAt = chain.hashesAt;
+  event.blockCount = chain.blockCount;
+  event.hashForm = chain.hashForm;
+  event.hasParent = chain.hasParent;
+  event.parentLow = chain.parentLow;
+  event.parentHigh = chain.parentHigh;
+  event.parentDigest = chain.parentDigest;
+  event.tokensAt = chain.tokensAt;
+  event.tokenCount = chain.tokenCount;
+  event.tokenPairs = chain.tokenPairs;
+  event.blockSize = chain.blockSize;
+  return true;
+}
+
+/** The same one by one, to find what is amiss. */
+function readRequiredSlots(cursor: Cursor, items: number, event: StoredRecord): void {
+  for (let slot = 1; slot < Math.min(items, REQUIRED_SLOTS); slot++) storedField(cursor, slot, event);
+  if (items < 2) throw missing(FIELD.blockHashes);
+  if (items < 4) throw missing(FIELD.tokenIds);
+  if (event.blockSize < 0) throw missing(FIELD.blockSize);
 }
 
 function readRemovedSlots(cursor: Cursor, items: number, event: RemovedRecord): void {
-  cursor.skip();
-  if (items > 1) readHashes(cursor, event);
-  if (items > 2) event.medium = text(cursor, FIELD.medium);
+  if (items > 0) readHashes(cursor, event);
+  if (items > 1) event.medium = text(cursor, FIELD.medium);
   if (items > REMOVED_SLOTS) readTail(cursor, items - REMOVED_SLOTS, event);
 }
 
 function readClearedSlots(cursor: Cursor, items: number, event: { ownership: string | null }): void {
-  cursor.skip();
-  if (items > 1) event.ownership = text(cursor, FIELD.ownership);
-  skipAll(cursor, items - 2);
+  if (items > 0) event.ownership = text(cursor, FIELD.ownership);
+  skipAll(cursor, items - 1);
 }
 
 /** The LoRA's name; SGLang puts a map there that may hold the salt. An empty map leaves the salt to the extra keys; nil is no salt. */
@@ -330,11 +378,8 @@ function readTokens(cursor: Cursor, event: StoredRecord): void {
   event.tokenPairs = numbers.paired;
 }
 
-/** What must be there, and fit together. */
-function checkStored(event: StoredRecord): StoredRecord {
-  if (event.numbers === null) throw missing(FIELD.blockHashes);
-  if (event.tokensAt < 0) throw missing(FIELD.tokenIds);
-  if (event.blockSize < 0) throw missing(FIELD.blockSize);
+/** The parent's hash must have the form of the blocks' hashes. */
+function checkParent(event: StoredRecord): StoredRecord {
   if (event.hasParent && event.blockCount > 0 && (event.parentDigest !== null) !== (event.hashForm === 'digests')) {
     throw new Fault('hash-mixed', 'of parent_block_hash and block_hashes one is binary, the other integer');
   }
@@ -406,10 +451,6 @@ function missing(field: number): Fault {
 
 function wrong(cursor: Cursor, field: number): Fault {
   return new Fault('field-type', `${FIELD_NAMES[field]} is ${shown(cursor)}`);
-}
-
-function fail(code: EventFault, said: string): never {
-  throw new Fault(code, said);
 }
 
 /** The value at the cursor, for the reader of an error. */

@@ -60,7 +60,7 @@ abstract class EventNumbers {
 /** Blocks that entered a cache, as the reader fills it in; everybody else sees a `StoredEvent`. */
 export class StoredRecord extends EventNumbers {
   readonly type = 'stored';
-  form: 'map' | 'positional' = 'map';
+  readonly form: 'map' | 'positional';
   /** The wire carried pairs of tokens instead of tokens. */
   tokenPairs = false;
   /** Whether there is a block before the first one; its hash's low 64 bits in two halves, and the digest where the wire carries it. */
@@ -87,6 +87,11 @@ export class StoredRecord extends EventNumbers {
   sharedCacheEligible: unknown = undefined;
   blockMmInfos: unknown = undefined;
 
+  constructor(form: 'map' | 'positional') {
+    super();
+    this.form = form;
+  }
+
   /** Token ids. Of pairs (Eagle) all first members, then the last second one. */
   get tokenIds(): Uint32Array {
     return this.ownTokens ?? this.live().tokens.slice(this.tokensAt, this.tokensAt + this.tokenCount);
@@ -109,13 +114,18 @@ export class StoredRecord extends EventNumbers {
 /** Blocks that left a cache, as the reader fills it in. */
 export class RemovedRecord extends EventNumbers {
   readonly type = 'removed';
-  form: 'map' | 'positional' = 'map';
+  readonly form: 'map' | 'positional';
   medium: string | null = null;
   groupIdx: number | null = null;
   specKind: string | null = null;
   slidingWindow: number | null = null;
   locality: string | null = null;
   ownership: string | null = null;
+
+  constructor(form: 'map' | 'positional') {
+    super();
+    this.form = form;
+  }
 
   /** Copies the hashes out, so that the event outlives its message. */
   own(): this {
