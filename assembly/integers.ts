@@ -12,12 +12,13 @@ const FORM: usize = RESULT + 4; //        of tokens 1 = pairs; of hashes 1 = int
 const FAULT: usize = RESULT + 8; //       why it failed
 const FAULT_AT: usize = RESULT + 12; //   address of the element that did
 const FAULT_INDEX: usize = RESULT + 16;
-// Of a chain besides
-const BLOCKS: usize = RESULT + 20;
-const BLOCK_FORM: usize = RESULT + 24; // FORM of its hashes
-const PARENT_FORM: usize = RESULT + 28; // FORM of its parent, 0 = none
-const PARENT: usize = RESULT + 32; // u64
-const BLOCK_SIZE: usize = RESULT + 40;
+// Of an event's
+const BLOCKS: usize = RESULT + 20; //      hashes read
+const BLOCK_FORM: usize = RESULT + 24; //  FORM of them
+/** FORM of the parent's hash; 0 = there is no parent. */
+export const PARENT_FORM: usize = RESULT + 28;
+const TOKEN_COUNT: usize = RESULT + 32;
+const TOKEN_FORM: usize = RESULT + 36;
 
 // Why it failed
 const NO_LIST: u32 = 1;
@@ -33,12 +34,18 @@ const DIGEST_BYTES: u32 = 32;
 const NIL: u32 = 0xc0;
 
 let end: usize = 0; // of the payload
-let items: u32 = 0; // of the array whose header was read last
+/** Items of the array whose header was read last. */
+export let items: u32 = 0;
 let number: u64 = 0; // the integer read last, bit for bit
 
 @inline function big16(from: usize): u32 { return <u32>bswap<u16>(load<u16>(from)); }
 @inline function big32(from: usize): u32 { return bswap<u32>(load<u32>(from)); }
 
+/** Reads the header of a list: the position behind it, 0 when something else starts here. */
+export function listHeader(at: usize, payloadEnd: usize): usize {
+  end = payloadEnd;
+  return header(at);
+}
 function fail(why: u32, at: usize, index: u32): usize {
   store<u32>(FAULT, why);
   store<u32>(FAULT_AT, <u32>at);
@@ -211,36 +218,23 @@ export function hashes(at: usize, payloadEnd: usize, first: u32): usize {
   return p <= end ? p : fail(WRONG_TYPE, end, count - 1);
 }
 
-/** Reads one hash, a parent's, to index `index`. */
-export function hash(at: usize, payloadEnd: usize, index: u32): usize {
+/** Reads a parent's hash, or nil. Low 64 bits and digest stand behind the others, at index HASH_CAP; PARENT_FORM says what they are. */
+export function nilOrHash(at: usize, payloadEnd: usize): usize {
   end = payloadEnd;
-  if (index >= HASH_CAP) return fail(TOO_MANY, at, 1);
-  const next = hashAt(at, index, 0);
+  store<u32>(PARENT_FORM, 0);
+  if (load<u8>(at) == NIL) return at + 1;
+  const next = hashAt(at, HASH_CAP, 0);
+  if (next) store<u32>(PARENT_FORM, load<u32>(FORM));
   return next <= end ? next : fail(WRONG_TYPE, at, 0);
 }
 
-/**
- * Reads what stands side by side in a stored event's array form: hashes to LOWS[firstHash …), the parent (or nil) behind them, token ids to
- * TOKENS[firstToken …), the block size. 0 = something is amiss; what, the calls above say when made one by one.
- */
-export function chain(at: usize, payloadEnd: usize, firstHash: u32, firstToken: u32): usize {
-  let p = hashes(at, payloadEnd, firstHash);
-  if (!p) return 0;
-  const blocks = load<u32>(COUNT);
-  store<u32>(BLOCKS, blocks);
+/** Sets the results of `hashes` apart from those of the lists read after it. */
+export function setBlocks(): void {
+  store<u32>(BLOCKS, load<u32>(COUNT));
   store<u32>(BLOCK_FORM, load<u32>(FORM));
-  store<u32>(PARENT_FORM, 0);
-  store<u64>(PARENT, 0);
-  if (load<u8>(p) == NIL) p++;
-  else {
-    p = hash(p, payloadEnd, firstHash + blocks);
-    if (!p) return 0;
-    store<u32>(PARENT_FORM, load<u32>(FORM));
-    store<u64>(PARENT, load<u64>(LOWS + (<usize>(firstHash + blocks) << 3)));
-  }
-  p = tokens(p, payloadEnd, firstToken);
-  if (!p) return 0;
-  p = token(p);
-  store<u32>(BLOCK_SIZE, <u32>number);
-  return p && p <= end ? p : 0;
+}
+/** Likewise those of `tokens`. */
+export function setTokens(): void {
+  store<u32>(TOKEN_COUNT, load<u32>(COUNT));
+  store<u32>(TOKEN_FORM, load<u32>(FORM));
 }

@@ -2,8 +2,9 @@
 // addresses are known to src/core only; positions in a payload count from its first byte, and 0 as a position means "failed".
 import * as layout from './wire-layout';
 import { repeats } from './distinct';
-import { chain, hash, hashes, tokens } from './integers';
+import { hashes, nilOrHash, tokens } from './integers';
 import { good, open, position, skip as skipValue } from './msgpack';
+import { shaped } from './shapes';
 import { xxh3, xxh3Blocks, xxh3Chain } from './xxh3';
 
 export const PAYLOAD = layout.PAYLOAD;
@@ -14,6 +15,9 @@ export const TOKEN_CAP = layout.TOKEN_CAP;
 export const LOWS = layout.LOWS;
 export const DIGESTS = layout.DIGESTS;
 export const HASH_CAP = layout.HASH_CAP;
+export const SHAPES = layout.SHAPES;
+export const SHAPE_CAP = layout.SHAPE_CAP;
+export const SHAPE_BYTES = layout.SHAPE_BYTES;
 export const LOCALS = layout.LOCALS;
 export const LOCAL_CAP = layout.LOCAL_CAP;
 export const RESULT = layout.RESULT;
@@ -40,11 +44,10 @@ export function skip(at: u32): u32 {
 export function readTokens(at: u32, first: u32): u32 { return back(tokens(address(at), end, first)); }
 /** Reads engine hashes to LOWS[first …). */
 export function readHashes(at: u32, first: u32): u32 { return back(hashes(address(at), end, first)); }
-/** Reads one engine hash to LOWS[index]. */
-export function readHash(at: u32, index: u32): u32 { return back(hash(address(at), end, index)); }
-
-/** Reads hashes, parent, token ids and block size, which stand side by side. */
-export function readChain(at: u32, firstHash: u32, firstToken: u32): u32 { return back(chain(address(at), end, firstHash, firstToken)); }
+/** Reads an engine hash or nil to LOWS[HASH_CAP]. */
+export function readParent(at: u32): u32 { return back(nilOrHash(address(at), end)); }
+/** Reads a stored event of a known shape (shapes.ts). */
+export function readShaped(at: u32, shape: u32, firstHash: u32, firstToken: u32): u32 { return back(shaped(address(at), end, shape, firstHash, firstToken)); }
 
 /** Hashes PAYLOAD[0 … length) with XXH3-64; the u64 stands in RESULT. */
 export function hashBytes(length: u32, seedLow: u32, seedHigh: u32): void { store<u64>(layout.RESULT, xxh3(layout.PAYLOAD, length, whole(seedLow, seedHigh))); }

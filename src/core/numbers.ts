@@ -17,8 +17,8 @@ interface Exports extends Record<string, unknown> {
   skip(at: number): number;
   readTokens(at: number, first: number): number;
   readHashes(at: number, first: number): number;
-  readHash(at: number, index: number): number;
-  readChain(at: number, firstHash: number, firstToken: number): number;
+  readParent(at: number): number;
+  readShaped(at: number, shape: number, firstHash: number, firstToken: number): number;
   hashBytes(length: number, seedLow: number, seedHigh: number): void;
   hashBlocks(first: number, blocks: number, blockBytes: number, seedLow: number, seedHigh: number): void;
   hashWindows(first: number, blocks: number, blockBytes: number, seedLow: number, seedHigh: number): void;
@@ -44,11 +44,12 @@ const DIGEST_BYTES = 32;
 export type HashForm = 'none' | 'integers' | 'digests';
 const FORMS: readonly HashForm[] = ['none', 'integers', 'digests'];
 
-/** The numbers of a stored event in array form, which stand side by side. */
-export interface Chain {
+/** Where an event's numbers stand, and how many there are. */
+export interface EventNumbers {
   hashesAt: number;
   blockCount: number;
   hashForm: HashForm;
+  /** Whether there is a block before the first one; its hash's low 64 bits in two halves, and the digest where the wire carries it. */
   hasParent: boolean;
   parentLow: number;
   parentHigh: number;
@@ -56,8 +57,14 @@ export interface Chain {
   tokensAt: number;
   tokenCount: number;
   tokenPairs: boolean;
-  blockSize: number;
 }
+
+/** A step of a shape: what stands between two literals (assembly/shapes.ts). */
+export const STEP = { hashes: 1, parent: 2, tokens: 3, nils: 4, any: 5 } as const;
+const MAX_STEPS = 15;
+const LITERALS_AT = 64;
+/** Readable bytes behind a shape's literals. */
+const SHAPE_GUARD = 16;
 
 let compiled: WebAssembly.Module | undefined;
 
@@ -71,6 +78,8 @@ export class Numbers {
   readonly tokenCap: number;
   readonly hashCap: number;
   readonly localCap: number;
+  /** Places for shapes. */
+  readonly shapeCap: number;
   /** Token ids of all events, back to back. */
   readonly tokens: Uint32Array;
   /** Low 64 bits of all engine hashes as pairs of words, the low one first. */
@@ -88,28 +97,14 @@ export class Numbers {
   /** Token ids came as pairs. */
   paired = false;
   form: HashForm = 'none';
-  /** What `readChain` read last. */
-  readonly chain: Readonly<Chain>;
-
-  readonly #chain: Chain = {
-    hashesAt: 0,
-    blockCount: 0,
-    hashForm: 'none',
-    hasParent: false,
-    parentLow: 0,
-    parentHigh: 0,
-    parentDigest: null,
-    tokensAt: 0,
-    tokenCount: 0,
-    tokenPairs: false,
-    blockSize: 0,
-  };
   readonly #exports: Exports;
   readonly #result: Uint32Array;
   readonly #resultLongs: BigUint64Array;
   readonly #lowLongs: BigUint64Array;
   readonly #localLongs: BigUint64Array;
   readonly #payloadAt: number;
+  readonly #shapes: Uint8Array;
+  readonly #shapeBytes: number;
   #tokensUsed = 0;
   #hashesUsed = 0;
 
@@ -117,7 +112,6 @@ export class Numbers {
     compiled ??= new WebAssembly.Module(decodeModule(wasmBase64));
     const exports = instantiateSync<Exports & ASUtil>(compiled, {}).exports;
     this.#exports = exports;
-    this.chain = this.#chain;
     const at = (name: string) => globalOf(exports, name);
     const { buffer } = exports.memory;
     this.payloadBytes = at('PAYLOAD_BYTES');
@@ -127,9 +121,12 @@ export class Numbers {
     this.#payloadAt = at('PAYLOAD');
     this.bytes = new Uint8Array(buffer, this.#payloadAt, this.payloadBytes + at('GUARD'));
     this.tokens = new Uint32Array(buffer, at('TOKENS'), this.tokenCap);
-    this.lows = new Uint32Array(buffer, at('LOWS'), this.hashCap * 2);
+    this.shapeCap = at('SHAPE_CAP');
+    this.#shapeBytes = at('SHAPE_BYTES');
+    this.#shapes = new Uint8Array(buffer, at('SHAPES'), this.shapeCap * this.#shapeBytes);
+    this.lows = new Uint32Array(buffer, at('LOWS'), this.hashCap * 2 + 2);
     this.#lowLongs = new BigUint64Array(buffer, at('LOWS'), this.hashCap);
-    this.digests = new Uint8Array(buffer, at('DIGESTS'), this.hashCap * DIGEST_BYTES);
+    this.digests = new Uint8Array(buffer, at('DIGESTS'), (this.hashCap + 1) * DIGEST_BYTES);
     this.locals = new Uint32Array(buffer, at('LOCALS'), this.localCap * 2);
     this.#localLongs = new BigUint64Array(buffer, at('LOCALS'), this.localCap);
     this.#result = new Uint32Array(buffer, at('RESULT'), 16);
@@ -181,12 +178,6 @@ export class Numbers {
     return end === 0 ? 0 : this.#tookHashes(end, this.#result[0]!);
   }
 
-  /** Reads one engine hash, likewise. */
-  readHash(at: number): number {
-    const end = this.#exports.readHash(at, this.#hashesUsed);
-    return end === 0 ? 0 : this.#tookHashes(end, 1);
-  }
-
   #tookHashes(end: number, count: number): number {
     this.first = this.#hashesUsed;
     this.count = count;
@@ -195,27 +186,61 @@ export class Numbers {
     return end;
   }
 
-  /** Reads hashes, parent or nil, token ids and block size, one after the other, into `chain`: the position behind them, 0 when something is amiss. */
-  readChain(at: number): number {
-    const end = this.#exports.readChain(at, this.#hashesUsed, this.#tokensUsed);
+  /** Reads a parent's hash or nil into `event`, likewise. */
+  readParent(at: number, event: EventNumbers): number {
+    const end = this.#exports.readParent(at);
+    if (end !== 0) this.#takeParent(event);
+    return end;
+  }
+
+  #takeParent(event: EventNumbers): void {
+    const form = this.#result[7]!;
+    event.hasParent = form !== 0;
+    if (form === 0) return;
+    event.parentLow = this.lows[this.hashCap * 2]!;
+    event.parentHigh = this.lows[this.hashCap * 2 + 1]!;
+    if (FORMS[form] === 'digests') event.parentDigest = this.copyDigests(this.hashCap, 1);
+  }
+
+  /**
+   * Keeps a shape at place `shape` (below `shapeCap`): the event from `start` to `end` in the payload, in which `steps` says what varies, as
+   * [step, from, to] one after the other, in order. False when it is too long to be kept.
+   */
+  keepShape(shape: number, start: number, end: number, steps: readonly number[]): boolean {
+    let varying = 0;
+    for (let i = 0; i < steps.length; i += 3) varying += steps[i + 2]! - steps[i + 1]!;
+    const said = [(2 * steps.length) / 3 + 1]; // a literal stands before, between and behind the steps
+    if (said[0]! > MAX_STEPS || LITERALS_AT + end - start - varying + SHAPE_GUARD > this.#shapeBytes) return false;
+    const base = shape * this.#shapeBytes;
+    let literal = base + LITERALS_AT;
+    let from = start;
+    for (let i = 0; i <= steps.length; i += 3) {
+      const to = steps[i + 1] ?? end;
+      this.#shapes.set(this.bytes.subarray(from, to), literal);
+      literal += to - from;
+      said.push((to - from) << 8);
+      if (i < steps.length) said.push(steps[i]!);
+      from = steps[i + 2] ?? end;
+    }
+    new Uint32Array(this.#shapes.buffer, this.#shapes.byteOffset + base, said.length).set(said);
+    return true;
+  }
+
+  /** Reads the event at `at` into `event` if it has the shape kept at that place: the position behind it, 0 when it has another. */
+  readShaped(at: number, shape: number, event: EventNumbers): number {
+    const end = this.#exports.readShaped(at, shape, this.#hashesUsed, this.#tokensUsed);
     if (end === 0) return 0;
     const result = this.#result;
-    const chain = this.#chain;
-    const blocks = result[5]!;
-    const parent = result[7]!;
-    chain.hashesAt = this.#hashesUsed;
-    chain.blockCount = blocks;
-    chain.hashForm = FORMS[result[6]!]!;
-    chain.hasParent = parent !== 0;
-    chain.parentLow = result[8]!;
-    chain.parentHigh = result[9]!;
-    this.#hashesUsed += blocks;
-    chain.parentDigest = parent === 2 ? this.copyDigests(this.#hashesUsed, 1) : null;
-    chain.tokensAt = this.#tokensUsed;
-    chain.tokenCount = result[0]!;
-    chain.tokenPairs = result[1] === 1;
-    chain.blockSize = result[10]!;
-    this.#tokensUsed += chain.tokenCount;
+    event.hashesAt = this.#hashesUsed;
+    event.blockCount = result[5]!;
+    event.hashForm = FORMS[result[6]!]!;
+    event.tokensAt = this.#tokensUsed;
+    event.tokenCount = result[8]!;
+    event.tokenPairs = result[9] === 1;
+    this.count = result[10]!;
+    this.#hashesUsed += event.blockCount;
+    this.#tokensUsed += event.tokenCount;
+    if (result[7] !== 0) this.#takeParent(event);
     return end;
   }
 

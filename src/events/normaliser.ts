@@ -6,6 +6,7 @@
 // name a group without its kind; and the namespaces of blocks, for only a chain's first block names it. Both are bounded.
 import { sharedNumbers } from '../core/numbers.js';
 import type { RemovedEvent, StoredEvent, WorkerEvent } from '../wire/vllm.js';
+import type { EventShape } from '../wire/worker-event.js';
 import { attentionOf } from './attention.js';
 import { type EligibilityReason, whyIneligible } from './eligibility.js';
 import { ownNamespace } from './namespace.js';
@@ -67,11 +68,37 @@ export interface PublisherState {
   /** Whether a group is main attention, by its index in events. */
   readonly groups: Map<number, boolean>;
   life: Life;
+  /** The shape of its last stored event, from which all was learned. */
+  lastShape: Readonly<EventShape> | null;
 }
+
+/** What a stored event's shape alone decides. */
+interface ShapeVerdict {
+  readonly shape: Readonly<EventShape> | null;
+  readonly tokenPairs: boolean;
+  /** Why it stops before the group gate. */
+  readonly dropped: DropReason | null;
+  readonly tier: Tier;
+  readonly attention: ReturnType<typeof attentionOf> | null;
+  /** The namespace that it names itself. */
+  readonly own: string | null;
+  readonly ineligible: EligibilityReason | null;
+}
+
+const NO_VERDICT: ShapeVerdict = {
+  shape: null,
+  tokenPairs: false,
+  dropped: 'ignored_event',
+  tier: 'device',
+  attention: null,
+  own: null,
+  ineligible: null,
+};
 
 /** The gates, and the memory of namespaces that all publishers share. */
 export class EventNormaliser {
   readonly #namespaces: NamespaceTable;
+  #last: ShapeVerdict = NO_VERDICT;
 
   constructor(limits: Partial<NamespaceLimits> = {}) {
     this.#namespaces = new NamespaceTable(limits);
@@ -79,7 +106,7 @@ export class EventNormaliser {
 
   /** A publisher of which nothing is known yet: a new one, or one whose memory is to be forgotten. */
   publisher(): PublisherState {
-    return { groups: new Map(), life: this.#namespaces.newLife() };
+    return { groups: new Map(), life: this.#namespaces.newLife(), lastShape: null };
   }
 
   /** Use of the namespace memory. */
@@ -89,41 +116,72 @@ export class EventNormaliser {
 
   /** Passes one event of a publisher through the gates, in the order in which they were published. */
   normalise(publisher: PublisherState, event: WorkerEvent): NormalisedEvent {
-    if (event.type === 'ignored') return { kind: 'dropped', reason: 'ignored_event', event };
-    if (event.ownership !== null) {
-      const reason = event.ownership === 'kvcr' ? 'unsupported_ownership' : 'unknown_ownership';
-      return { kind: 'dropped', reason, event };
+    switch (event.type) {
+      case 'stored':
+        return this.#stored(publisher, event);
+      case 'removed':
+        return this.#removed(publisher, event);
+      case 'ignored':
+        return { kind: 'dropped', reason: 'ignored_event', event };
+      case 'cleared': {
+        if (event.ownership !== null) return { kind: 'dropped', reason: ownedBy(event.ownership), event };
+        publisher.life = this.#namespaces.newLife();
+        return CLEARED;
+      }
     }
-    if (event.type === 'cleared') {
-      publisher.life = this.#namespaces.newLife();
-      return CLEARED;
-    }
-    if (event.locality !== null && event.locality !== 'LOCAL') {
-      return { kind: 'dropped', reason: 'non_local_locality', event };
-    }
-    const tier = tierOf(event.medium);
-    if (tier === null) return { kind: 'dropped', reason: 'unknown_medium', event };
-    const near = tier === 'device' || tier === 'host_pinned';
-    if (event.type === 'removed')
-      return near ? this.#removed(publisher, event, tier) : { kind: 'removed', tier, event };
-    return near ? this.#stored(publisher, event, tier) : far(event, tier);
   }
 
-  #stored(publisher: PublisherState, event: StoredEvent, tier: Tier): NormalisedEvent {
-    learnGroup(publisher, event);
-    const reason = whyNotMain(publisher, event);
+  #stored(publisher: PublisherState, event: StoredEvent): NormalisedEvent {
+    const verdict = this.#verdict(event);
+    const { dropped, tier, own, ineligible } = verdict;
+    if (dropped !== null) return { kind: 'dropped', reason: dropped, event };
+    // Disk and external tiers pass as they are: no group and no namespace is learned from them.
+    if (!isNear(tier)) return { kind: 'stored', tier, namespace: own, ineligible, event };
+    if (publisher.lastShape !== event.shape) learnGroup(publisher, event.groupIdx, verdict.attention);
+    publisher.lastShape = event.shape;
+    const reason = whyNotMain(publisher, event.groupIdx, verdict.attention);
     if (reason !== null) return { kind: 'dropped', reason, event };
+    if (own === null && this.#namespaces.empty) return { kind: 'stored', tier, namespace: null, ineligible, event };
+    return this.#inNamespace(publisher, event, verdict);
+  }
+
+  /** What the shape decides; kept, since the next event mostly has the same. */
+  #verdict(event: StoredEvent): ShapeVerdict {
+    const last = this.#last;
+    if (event.shape === last.shape && event.tokenPairs === last.tokenPairs) return last;
     const own = ownNamespace(event);
+    const verdict: ShapeVerdict = {
+      shape: event.shape,
+      tokenPairs: event.tokenPairs,
+      dropped: whyElsewhere(event),
+      tier: tierOf(event.medium) ?? 'device',
+      attention: event.specKind === null ? null : attentionOf(event.specKind),
+      own,
+      ineligible: whyIneligible(event, own),
+    };
+    this.#last = verdict;
+    return verdict;
+  }
+
+  #inNamespace(
+    publisher: PublisherState,
+    event: StoredEvent,
+    { tier, own, ineligible }: ShapeVerdict,
+  ): NormalisedEvent {
     const table = this.#namespaces;
-    const known =
-      event.hasParent && !table.empty ? table.find(publisher.life, event.parentLow, event.parentHigh) : null;
+    const known = event.hasParent ? table.find(publisher.life, event.parentLow, event.parentHigh) : null;
     if (known === AMBIGUOUS && own === null) return { kind: 'dropped', reason: 'ambiguous_cache_namespace', event };
     const inherited = known === AMBIGUOUS ? null : known;
     const namespace = own ?? inherited;
-    let ineligible: NormalisedStored['ineligible'] = whyIneligible(event, own);
-    if (known === AMBIGUOUS || (inherited !== null && inherited !== namespace)) ineligible ??= 'ambiguous-namespace';
-    if (this.#tag(publisher, event, tier, namespace)) ineligible ??= 'ambiguous-namespace';
-    return { kind: 'stored', tier, namespace, ineligible, event };
+    const contradicts = known === AMBIGUOUS || (inherited !== null && inherited !== namespace);
+    const ambiguous = this.#tag(publisher, event, tier, namespace) || contradicts;
+    return {
+      kind: 'stored',
+      tier,
+      namespace,
+      ineligible: ineligible ?? (ambiguous ? 'ambiguous-namespace' : null),
+      event,
+    };
   }
 
   /**
@@ -137,8 +195,13 @@ export class EventNormaliser {
     return table.tag(life, numbers.lows, event.hashesAt * 2, event.blockCount, namespace);
   }
 
-  #removed(publisher: PublisherState, event: RemovedEvent, tier: Tier): NormalisedEvent {
-    const reason = whyNotMain(publisher, event);
+  #removed(publisher: PublisherState, event: RemovedEvent): NormalisedEvent {
+    const elsewhere = whyElsewhere(event);
+    if (elsewhere !== null) return { kind: 'dropped', reason: elsewhere, event };
+    const tier = tierOf(event.medium) ?? 'device';
+    if (!isNear(tier)) return { kind: 'removed', tier, event };
+    const attention = event.specKind === null ? null : attentionOf(event.specKind);
+    const reason = whyNotMain(publisher, event.groupIdx, attention);
     if (reason !== null) return { kind: 'dropped', reason, event };
     if (!this.#namespaces.empty) {
       const numbers = event.place(sharedNumbers());
@@ -148,30 +211,39 @@ export class EventNormaliser {
   }
 }
 
-/** Disk and external tiers pass as they are: no group and no namespace is learned from them. */
-function far(event: StoredEvent, tier: Tier): NormalisedStored {
-  const namespace = ownNamespace(event);
-  return { kind: 'stored', tier, namespace, ineligible: whyIneligible(event, namespace), event };
+function isNear(tier: Tier): boolean {
+  return tier === 'device' || tier === 'host_pinned';
+}
+
+function ownedBy(owner: string): DropReason {
+  return owner === 'kvcr' ? 'unsupported_ownership' : 'unknown_ownership';
+}
+
+/** The gates before the group's, in order: ownership, locality, medium. */
+function whyElsewhere({ ownership, locality, medium }: StoredEvent | RemovedEvent): DropReason | null {
+  if (ownership !== null) return ownedBy(ownership);
+  if (locality !== null && locality !== 'LOCAL') return 'non_local_locality';
+  return tierOf(medium) === null ? 'unknown_medium' : null;
 }
 
 /** Only stored events that name a group and its kind teach which it is. */
-function learnGroup({ groups }: PublisherState, { groupIdx, specKind }: StoredEvent): void {
-  if (groupIdx === null || specKind === null) return;
-  const isMain = attentionOf(specKind) === 'main';
-  const known = groups.get(groupIdx);
-  if (known === isMain || (known === undefined && groups.size >= GROUPS_KEPT)) return;
-  groups.set(groupIdx, isMain);
+function learnGroup({ groups }: PublisherState, group: number | null, attention: ShapeVerdict['attention']): void {
+  if (group === null || attention === null) return;
+  if (groups.size < GROUPS_KEPT || groups.has(group)) groups.set(group, attention === 'main');
 }
 
 /** The kind decides where it is given, else what was learned of the group; of an unknown group only number 0 passes. */
-function whyNotMain(publisher: PublisherState, { groupIdx, specKind }: StoredEvent | RemovedEvent): DropReason | null {
-  if (specKind !== null) {
-    const attention = attentionOf(specKind);
+function whyNotMain(
+  { groups }: PublisherState,
+  group: number | null,
+  attention: ShapeVerdict['attention'],
+): DropReason | null {
+  if (attention !== null) {
     if (attention === 'main') return null;
     return attention === 'other' ? 'non_main_attention_kind' : 'unknown_kind';
   }
-  if (groupIdx === null) return null;
-  const isMain = publisher.groups.get(groupIdx);
+  if (group === null) return null;
+  const isMain = groups.get(group);
   if (isMain !== undefined) return isMain ? null : 'non_main_attention_group';
-  return groupIdx === 0 ? null : 'unlearned_group_idx';
+  return group === 0 ? null : 'unlearned_group_idx';
 }

@@ -31,7 +31,5 @@ export function whyNotLearned(stored: NormalisedStored, terms: LearnTerms): Lear
   const blocks = event.blockCount;
   if (blocks === 0) return 'no-blocks';
   if (event.tokenCount !== blocks * event.blockSize) return 'sparse';
-  const { extraKeys } = event;
-  if (Array.isArray(extraKeys) && extraKeys.length !== blocks) return 'extra-keys-count';
-  return null;
+  return event.extraKeyCount >= 0 && event.extraKeyCount !== blocks ? 'extra-keys-count' : null;
 }

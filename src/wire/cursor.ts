@@ -17,8 +17,6 @@ const MAX_DEPTH = 32;
 const MAX_OBJECTS = 1_048_576;
 const NIL = 0xc0;
 const FLOAT_64 = 0xcb;
-const NILS_KEPT = 64;
-const NILS = Array.from({ length: NILS_KEPT }, (_, n) => Object.freeze(new Array<null>(n).fill(null)));
 
 const decodeWhole = boundedDecoder(['mm_objects', 'mm_hash', 'offsets', 'cache_salt'], {
   bytes: MAX_WHOLE_BYTES,
@@ -31,6 +29,8 @@ export class Cursor {
   at = 0;
   /** The tag of the event in hand, null until it is known. */
   tag: string | null = null;
+  /** What varies in the event in hand: step, start and end, one after the other (core/numbers.ts, `keepShape`). */
+  readonly steps: number[] = [];
   readonly numbers: Numbers;
   /** The payload's bytes, for those who compare them. */
   readonly view: DataView;
@@ -60,6 +60,10 @@ export class Cursor {
   /** The byte that says what stands here; 0xc1, which is no value, at the end. */
   get head(): number {
     return this.#bytes[this.at]!;
+  }
+
+  byteAt(at: number): number {
+    return this.#bytes[at]!;
   }
 
   /** Items of the array that starts here, -1 when something else does. */
@@ -152,6 +156,12 @@ export class Cursor {
     return value;
   }
 
+  /** Passes over a value that varies between events of one shape. */
+  pass(step: number, end: number): void {
+    this.steps.push(step, this.at, end);
+    this.at = end;
+  }
+
   /** Passes over one value of any kind. */
   skip(): void {
     const head = this.head;
@@ -170,8 +180,6 @@ export class Cursor {
     }
     const number = head === FLOAT_64 ? this.#float64() : this.uint32();
     if (number >= 0) return number;
-    const items = this.#nils();
-    if (items >= 0) return NILS[items] ?? new Array<null>(items).fill(null);
     return this.#whole();
   }
 
@@ -185,7 +193,7 @@ export class Cursor {
   }
 
   /** Items of a list of nothing but nil, which is passed; -1, and nothing is passed, when something else starts here. */
-  #nils(): number {
+  nils(): number {
     const start = this.at;
     const items = this.array();
     for (let i = 0; i < items; i++) {

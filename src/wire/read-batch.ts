@@ -4,9 +4,10 @@ import { Numbers } from '../core/numbers.js';
 import { WireError } from '../errors.js';
 import { Cursor } from './cursor.js';
 import { FIELD, FieldNames, UNKNOWN_FIELD } from './field-names.js';
+import { KnownShapes } from './known-shapes.js';
 import { Fault, readEvent } from './read-event.js';
 import { describe } from './values.js';
-import type { UnreadEvent, WorkerEvent } from './worker-event.js';
+import { StoredRecord, type UnreadEvent, type WorkerEvent } from './worker-event.js';
 
 /** Most events in a batch. */
 export const MAX_BATCH_EVENTS = 65_536;
@@ -32,9 +33,11 @@ export interface WorkerBatch {
 export class BatchReader {
   readonly #cursor: Cursor;
   readonly #names = new FieldNames();
+  readonly #shapes: KnownShapes;
 
   constructor(numbers: Numbers = new Numbers()) {
     this.#cursor = new Cursor(numbers);
+    this.#shapes = new KnownShapes(numbers.shapeCap);
   }
 
   /**
@@ -106,7 +109,7 @@ export class BatchReader {
     const cursor = this.#cursor;
     const start = cursor.at;
     try {
-      return readEvent(cursor, this.#names);
+      return this.#shapes.read(cursor) ?? this.#readNew(start);
     } catch (fault) {
       if (!(fault instanceof Fault)) throw fault;
       const { tag } = cursor;
@@ -116,6 +119,15 @@ export class BatchReader {
         tag === null || tag === 'BlockRemoved' || tag === 'AllBlocksCleared' || fault.code === 'tag-conflict';
       return { code: fault.code, text: fault.text, lostRemoval };
     }
+  }
+
+  /** Reads an event field by field; the next one of its shape is recognised. */
+  #readNew(start: number): WorkerEvent {
+    const cursor = this.#cursor;
+    cursor.steps.length = 0;
+    const event = readEvent(cursor, this.#names);
+    if (event instanceof StoredRecord) this.#shapes.keep(cursor, start, event.shape);
+    return event;
   }
 
   /** No batch, if it is a value at all. */

@@ -1,11 +1,18 @@
 // Reads one KV event of a vLLM worker in both of its encodings, tagged map (vLLM of June 2026 on) and tagged array (before): structure
 // and short values here, lists of numbers by core/numbers.ts. A bad event is thrown as a Fault and caught by read-batch.ts, which
 // passes over it. Rules: spec/kv-events.md 1.5–1.8.
-import type { NumberFault } from '../core/numbers.js';
+import { type NumberFault, STEP } from '../core/numbers.js';
 import { type Cursor, OPAQUE } from './cursor.js';
 import { FIELD, FIELD_NAMES, type FieldNames, UNKNOWN_FIELD } from './field-names.js';
 import { describe, isMap } from './values.js';
-import { type ClearedEvent, type EventFault, RemovedRecord, StoredRecord, type WorkerEvent } from './worker-event.js';
+import {
+  type ClearedEvent,
+  type EventFault,
+  EventShape,
+  RemovedRecord,
+  StoredRecord,
+  type WorkerEvent,
+} from './worker-event.js';
 
 /** Most tokens that one event may carry. */
 export const MAX_EVENT_TOKENS = 1_048_576;
@@ -24,15 +31,37 @@ export function readEvent(cursor: Cursor, names: FieldNames): WorkerEvent {
   const items = cursor.array();
   if (items > 0) {
     const tag = readTag(cursor);
-    if (tag === 'BlockStored') return readStoredSlots(cursor, items);
+    if (tag === 'BlockStored') return readStored(cursor, names, 'positional', items);
     return readOther(cursor, names, tag, 'positional', items - 1);
   }
   if (items === 0) throw new Fault('tag-missing', 'an event is a list of 0');
   const pairs = cursor.map();
   if (pairs < 0) throw new Fault('not-an-event', `an event is ${shown(cursor)}`);
   const tag = findTag(cursor, names, pairs);
-  if (tag === 'BlockStored') return readStoredPairs(cursor, names, pairs);
+  if (tag === 'BlockStored') return readStored(cursor, names, 'map', pairs);
   return readOther(cursor, names, tag, 'map', pairs);
+}
+
+/** Reads a stored event field by field, noting in `cursor.steps` what varies between events of the same shape. */
+function readStored(cursor: Cursor, names: FieldNames, form: 'map' | 'positional', count: number): StoredRecord {
+  const event = new StoredRecord();
+  event.shape = new EventShape(form);
+  event.tokensAt = -1;
+  if (form === 'map') readPairs(cursor, names, count, event, storedField);
+  else readStoredSlots(cursor, count, event);
+  if (event.numbers === null) throw missing(FIELD.blockHashes);
+  if (event.tokensAt < 0) throw missing(FIELD.tokenIds);
+  if (event.shape.blockSize < 0) throw missing(FIELD.blockSize);
+  checkNumbers(event);
+  return event;
+}
+
+/** What must hold of a stored event's numbers whatever its shape. */
+export function checkNumbers(event: StoredRecord): void {
+  if (event.tokenCount > MAX_EVENT_TOKENS) throw tooMany(event.tokenCount);
+  if (event.hasParent && event.blockCount > 0 && (event.parentDigest !== null) !== (event.hashForm === 'digests')) {
+    throw new Fault('hash-mixed', 'of parent_block_hash and block_hashes one is binary, the other integer');
+  }
 }
 
 function readOther(
@@ -93,15 +122,6 @@ function findTag(cursor: Cursor, names: FieldNames, pairs: number): string {
 
 // ---- map form ----
 
-function readStoredPairs(cursor: Cursor, names: FieldNames, pairs: number): StoredRecord {
-  const event = new StoredRecord('map');
-  readPairs(cursor, names, pairs, event, storedField);
-  if (event.numbers === null) throw missing(FIELD.blockHashes);
-  if (event.tokensAt < 0) throw missing(FIELD.tokenIds);
-  if (event.blockSize < 0) throw missing(FIELD.blockSize);
-  return checkParent(event);
-}
-
 function readPairs<T>(
   cursor: Cursor,
   names: FieldNames,
@@ -118,6 +138,7 @@ function readPairs<T>(
 }
 
 function storedField(cursor: Cursor, field: number, event: StoredRecord): void {
+  const { shape } = event;
   switch (field) {
     case FIELD.blockHashes:
       readHashes(cursor, event);
@@ -129,31 +150,31 @@ function storedField(cursor: Cursor, field: number, event: StoredRecord): void {
       readTokens(cursor, event);
       break;
     case FIELD.blockSize:
-      event.blockSize = uint32(cursor, field) ?? -1;
+      shape.blockSize = uint32(cursor, field) ?? -1;
       break;
     case FIELD.loraId:
-      event.loraId = loraId(cursor);
+      shape.loraId = loraId(cursor);
       break;
     case FIELD.loraName:
-      event.loraName = text(cursor, field);
+      shape.loraName = text(cursor, field);
       break;
     case FIELD.cacheSalt:
-      event.cacheSalt = text(cursor, field);
+      shape.cacheSalt = text(cursor, field);
       break;
     case FIELD.extraKeys:
-      event.extraKeys = cursor.value();
+      readExtraKeys(cursor, event);
       break;
     case FIELD.isEagle:
-      event.isEagle = cursor.value();
+      shape.isEagle = cursor.value();
       break;
     case FIELD.sharedCacheEligible:
-      event.sharedCacheEligible = cursor.value();
+      shape.sharedCacheEligible = cursor.value();
       break;
     case FIELD.blockMmInfos:
-      event.blockMmInfos = cursor.value();
+      shape.blockMmInfos = cursor.value();
       break;
     default:
-      placeField(cursor, field, event);
+      placeField(cursor, field, shape);
   }
 }
 
@@ -168,7 +189,7 @@ function clearedField(cursor: Cursor, field: number, event: { ownership: string 
 }
 
 /** The fields that say where the blocks are, which stored and removed events share. */
-function placeField(cursor: Cursor, field: number, event: StoredRecord | RemovedRecord): void {
+function placeField(cursor: Cursor, field: number, event: EventShape | RemovedRecord): void {
   switch (field) {
     case FIELD.medium:
       event.medium = text(cursor, field);
@@ -189,58 +210,24 @@ function placeField(cursor: Cursor, field: number, event: StoredRecord | Removed
       event.ownership = text(cursor, field);
       break;
     default:
-      cursor.skip();
+      skipAll(cursor, 1);
   }
 }
 
 // ---- array form (1.7) ----
 
-const REQUIRED_SLOTS = 5;
 const STORED_SLOTS = 9;
 /** Behind the tag. */
 const REMOVED_SLOTS = 2;
 
-function readStoredSlots(cursor: Cursor, items: number): StoredRecord {
-  const event = new StoredRecord('positional');
-  if (items < REQUIRED_SLOTS || !readChain(cursor, event)) readRequiredSlots(cursor, items, event);
-  if (items > 5) event.loraId = typedLoraId(cursor);
-  if (items > 6) event.medium = text(cursor, FIELD.medium);
-  if (items > 7) readLoraSlot(cursor, event);
-  if (items > 8) event.extraKeys = cursor.value();
-  if (items > STORED_SLOTS) readTail(cursor, items - STORED_SLOTS, event);
-  return checkParent(event);
-}
-
-/** Hashes, parent, tokens and block size, which stand side by side, in one call; false, and nothing is read, when something is amiss. */
-function readChain(cursor: Cursor, event: StoredRecord): boolean {
-  const { numbers } = cursor;
-  const end = numbers.readChain(cursor.at);
-  if (end === 0) return false;
-  const { chain } = numbers;
-  if (chain.tokenCount > MAX_EVENT_TOKENS) throw tooMany(chain.tokenCount);
-  cursor.at = end;
-  event.numbers = numbers;
-  event.epoch = numbers.epoch;
-  event.hashesAt = chain.hashesAt;
-  event.blockCount = chain.blockCount;
-  event.hashForm = chain.hashForm;
-  event.hasParent = chain.hasParent;
-  event.parentLow = chain.parentLow;
-  event.parentHigh = chain.parentHigh;
-  event.parentDigest = chain.parentDigest;
-  event.tokensAt = chain.tokensAt;
-  event.tokenCount = chain.tokenCount;
-  event.tokenPairs = chain.tokenPairs;
-  event.blockSize = chain.blockSize;
-  return true;
-}
-
-/** The same one by one, to find what is amiss. */
-function readRequiredSlots(cursor: Cursor, items: number, event: StoredRecord): void {
-  for (let slot = 1; slot < Math.min(items, REQUIRED_SLOTS); slot++) storedField(cursor, slot, event);
-  if (items < 2) throw missing(FIELD.blockHashes);
-  if (items < 4) throw missing(FIELD.tokenIds);
-  if (event.blockSize < 0) throw missing(FIELD.blockSize);
+function readStoredSlots(cursor: Cursor, items: number, event: StoredRecord): void {
+  const slots = Math.min(items, STORED_SLOTS);
+  for (let slot = 1; slot < slots; slot++) {
+    if (slot === FIELD.loraId) event.shape.loraId = typedLoraId(cursor);
+    else if (slot === FIELD.loraName) readLoraSlot(cursor, event.shape);
+    else storedField(cursor, slot, event);
+  }
+  if (items > STORED_SLOTS) readTail(cursor, items - STORED_SLOTS, event.shape);
 }
 
 function readRemovedSlots(cursor: Cursor, items: number, event: RemovedRecord): void {
@@ -255,7 +242,7 @@ function readClearedSlots(cursor: Cursor, items: number, event: { ownership: str
 }
 
 /** The LoRA's name; SGLang puts a map there that may hold the salt. An empty map leaves the salt to the extra keys; nil is no salt. */
-function readLoraSlot(cursor: Cursor, event: StoredRecord): void {
+function readLoraSlot(cursor: Cursor, event: EventShape): void {
   if (cursor.nil()) return;
   event.loraName = cursor.text();
   if (event.loraName !== null) return;
@@ -283,7 +270,7 @@ const kinds = new Uint8Array(TAIL_KINDS.length);
 const values: (string | number | null)[] = TAIL_KINDS.map(() => null);
 
 /** Reads a tail: by position when it is long enough and every type fits, by type otherwise (older producers). */
-function readTail(cursor: Cursor, items: number, event: StoredRecord | RemovedRecord): void {
+function readTail(cursor: Cursor, items: number, event: EventShape | RemovedRecord): void {
   const seen = Math.min(items, TAIL_KINDS.length);
   let fixed = seen >= MIN_FIXED_TAIL;
   for (let slot = 0; slot < seen; slot++) {
@@ -323,12 +310,12 @@ function readTailSlot(cursor: Cursor, slot: number): void {
   cursor.skip();
 }
 
-function takeByKind(cursor: Cursor, slot: number, event: StoredRecord | RemovedRecord): void {
+function takeByKind(cursor: Cursor, slot: number, event: EventShape | RemovedRecord): void {
   const value = values[slot]!;
   if (kinds[slot] === TEXT_KIND) event.specKind ??= value as string;
   else if (kinds[slot] === UINT_KIND && event.groupIdx === null) event.groupIdx = value as number;
   else if (kinds[slot] === UINT_KIND) event.slidingWindow ??= value as number;
-  else if (kinds[slot] === LIST_KIND && event.type === 'stored') {
+  else if (kinds[slot] === LIST_KIND && event instanceof EventShape) {
     const end = cursor.at;
     cursor.at = value as number;
     event.blockMmInfos = cursor.value();
@@ -343,7 +330,7 @@ function readHashes(cursor: Cursor, event: StoredRecord | RemovedRecord): void {
   const { numbers } = cursor;
   const end = numbers.readHashes(cursor.at);
   if (end === 0) throw numberFault(cursor, FIELD.blockHashes);
-  cursor.at = end;
+  cursor.pass(STEP.hashes, end);
   event.numbers = numbers;
   event.epoch = numbers.epoch;
   event.hashesAt = numbers.first;
@@ -352,18 +339,10 @@ function readHashes(cursor: Cursor, event: StoredRecord | RemovedRecord): void {
 }
 
 function readParent(cursor: Cursor, event: StoredRecord): void {
-  if (cursor.nil()) {
-    event.hasParent = false;
-    return;
-  }
-  const { numbers } = cursor;
-  const end = numbers.readHash(cursor.at);
+  const start = cursor.at;
+  const end = cursor.numbers.readParent(start, event);
   if (end === 0) throw numberFault(cursor, FIELD.parentBlockHash);
-  cursor.at = end;
-  event.hasParent = true;
-  event.parentLow = numbers.lows[numbers.first * 2]!;
-  event.parentHigh = numbers.lows[numbers.first * 2 + 1]!;
-  event.parentDigest = numbers.form === 'digests' ? numbers.copyDigests(numbers.first, 1) : null;
+  cursor.pass(STEP.parent, end);
 }
 
 function readTokens(cursor: Cursor, event: StoredRecord): void {
@@ -371,19 +350,22 @@ function readTokens(cursor: Cursor, event: StoredRecord): void {
   const { numbers } = cursor;
   const end = numbers.readTokens(cursor.at);
   if (end === 0) throw numberFault(cursor, FIELD.tokenIds);
-  if (numbers.count > MAX_EVENT_TOKENS) throw tooMany(numbers.count);
-  cursor.at = end;
+  cursor.pass(STEP.tokens, end);
   event.tokensAt = numbers.first;
   event.tokenCount = numbers.count;
   event.tokenPairs = numbers.paired;
 }
 
-/** The parent's hash must have the form of the blocks' hashes. */
-function checkParent(event: StoredRecord): StoredRecord {
-  if (event.hasParent && event.blockCount > 0 && (event.parentDigest !== null) !== (event.hashForm === 'digests')) {
-    throw new Fault('hash-mixed', 'of parent_block_hash and block_hashes one is binary, the other integer');
+function readExtraKeys(cursor: Cursor, event: StoredRecord): void {
+  const start = cursor.at;
+  event.nilKeyCount = cursor.nils();
+  event.shape.nilKeys = event.nilKeyCount >= 0;
+  if (!event.shape.nilKeys) event.shape.extraKeys = cursor.value();
+  else {
+    const end = cursor.at;
+    cursor.at = start;
+    cursor.pass(STEP.nils, end);
   }
-  return event;
 }
 
 /** The deprecated adapter number. What is no unsigned integer is kept as something else, for then its type matters. */
@@ -417,8 +399,15 @@ function uint32(cursor: Cursor, field: number): number | null {
   return value;
 }
 
+/** Passes over values that nobody reads. */
 function skipAll(cursor: Cursor, items: number): void {
-  for (let i = 0; i < items; i++) cursor.skip();
+  for (let i = 0; i < items; i++) {
+    const start = cursor.at;
+    cursor.skip();
+    const end = cursor.at;
+    cursor.at = start;
+    cursor.pass(STEP.any, end);
+  }
 }
 
 // ---- faults ----

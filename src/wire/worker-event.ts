@@ -4,23 +4,30 @@
 //
 // Token ids and hashes stand in the reader's memory (core/numbers.ts) and are copied out only when somebody asks for them: an event is
 // good until its reader takes the next message, unless it was made to own its numbers.
-import type { HashForm, Numbers } from '../core/numbers.js';
+import type { EventNumbers, HashForm, Numbers } from '../core/numbers.js';
 import { MoonrouteError } from '../errors.js';
 import type { EngineHash, EngineHashes } from './engine-hashes.js';
 
 const NO_LOW64 = new BigUint64Array(0);
 const NO_TOKENS = new Uint32Array(0);
+const NILS_KEPT = 64;
+const NILS = Array.from({ length: NILS_KEPT }, (_, n) => Object.freeze(new Array<null>(n).fill(null)));
+
+/** A list of `length` times nil. */
+export function nilList(length: number): readonly null[] {
+  return NILS[length] ?? new Array<null>(length).fill(null);
+}
 
 /** Numbers of an event, in the reader's memory or its own. */
-abstract class EventNumbers {
+abstract class OwnableNumbers {
   numbers: Numbers | null = null;
   epoch = 0;
   /** Index of the first hash in `numbers`. */
   hashesAt = 0;
   blockCount = 0;
   hashForm: HashForm = 'none';
-  /** Index of the first token in `numbers`; below zero where there are none. */
-  tokensAt = -1;
+  /** Index of the first token in `numbers`. */
+  tokensAt = 0;
   tokenCount = 0;
   protected ownHashes: EngineHashes | null = null;
   protected ownTokens: Uint32Array | null = null;
@@ -57,17 +64,9 @@ abstract class EventNumbers {
   }
 }
 
-/** Blocks that entered a cache, as the reader fills it in; everybody else sees a `StoredEvent`. */
-export class StoredRecord extends EventNumbers {
-  readonly type = 'stored';
+/** All of a stored event but its numbers. Events of one worker mostly share one: then they have the very same object here. */
+export class EventShape {
   readonly form: 'map' | 'positional';
-  /** The wire carried pairs of tokens instead of tokens. */
-  tokenPairs = false;
-  /** Whether there is a block before the first one; its hash's low 64 bits in two halves, and the digest where the wire carries it. */
-  hasParent = false;
-  parentLow = 0;
-  parentHigh = 0;
-  parentDigest: Uint8Array | null = null;
   /** Tokens a block; below zero until it has been read. */
   blockSize = -1;
   medium: string | null = null;
@@ -83,13 +82,82 @@ export class StoredRecord extends EventNumbers {
   // As on the wire, undefined where absent.
   loraId: unknown = undefined;
   extraKeys: unknown = undefined;
+  /** The extra keys are a list of nothing but nil; how long it is stands in the event. */
+  nilKeys = false;
   isEagle: unknown = undefined;
   sharedCacheEligible: unknown = undefined;
   blockMmInfos: unknown = undefined;
 
   constructor(form: 'map' | 'positional') {
-    super();
     this.form = form;
+  }
+}
+
+const NO_SHAPE = new EventShape('map');
+
+/** Blocks that entered a cache, as the reader fills it in; everybody else sees a `StoredEvent`. */
+export class StoredRecord extends OwnableNumbers implements EventNumbers {
+  readonly type = 'stored';
+  shape: EventShape = NO_SHAPE;
+  /** Entries of the extra keys where all are nil. */
+  nilKeyCount = 0;
+  /** The wire carried pairs of tokens instead of tokens. */
+  tokenPairs = false;
+  hasParent = false;
+  parentLow = 0;
+  parentHigh = 0;
+  parentDigest: Uint8Array | null = null;
+
+  get form(): 'map' | 'positional' {
+    return this.shape.form;
+  }
+  /** Tokens a block. */
+  get blockSize(): number {
+    return this.shape.blockSize;
+  }
+  get medium(): string | null {
+    return this.shape.medium;
+  }
+  get loraName(): string | null {
+    return this.shape.loraName;
+  }
+  get groupIdx(): number | null {
+    return this.shape.groupIdx;
+  }
+  get specKind(): string | null {
+    return this.shape.specKind;
+  }
+  get slidingWindow(): number | null {
+    return this.shape.slidingWindow;
+  }
+  get locality(): string | null {
+    return this.shape.locality;
+  }
+  get ownership(): string | null {
+    return this.shape.ownership;
+  }
+  get cacheSalt(): string | null {
+    return this.shape.cacheSalt;
+  }
+  get loraId(): unknown {
+    return this.shape.loraId;
+  }
+  get extraKeys(): unknown {
+    return this.shape.nilKeys ? nilList(this.nilKeyCount) : this.shape.extraKeys;
+  }
+  /** Entries of the extra keys; -1 where they are absent or no list. */
+  get extraKeyCount(): number {
+    if (this.shape.nilKeys) return this.nilKeyCount;
+    return Array.isArray(this.shape.extraKeys) ? this.shape.extraKeys.length : -1;
+  }
+  get isEagle(): unknown {
+    return this.shape.isEagle;
+  }
+  get sharedCacheEligible(): unknown {
+    return this.shape.sharedCacheEligible;
+  }
+  get blockMmInfos(): unknown {
+    return this.shape.blockMmInfos;
   }
 
   /** Token ids. Of pairs (Eagle) all first members, then the last second one. */
@@ -112,7 +180,7 @@ export class StoredRecord extends EventNumbers {
 }
 
 /** Blocks that left a cache, as the reader fills it in. */
-export class RemovedRecord extends EventNumbers {
+export class RemovedRecord extends OwnableNumbers {
   readonly type = 'removed';
   readonly form: 'map' | 'positional';
   medium: string | null = null;

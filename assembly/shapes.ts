@@ -1,0 +1,79 @@
+// The shape of a stored event is everything in it but its numbers: names, media, kinds, in the order and encoding of its publisher. Events
+// of one worker mostly share one. A shape that the host has read once is kept here as a list of what comes next, and an event of the same
+// shape is recognised, and its numbers read, in one call. What matches byte for byte means the same, so nothing is guessed.
+//
+// A shape: u32 count of steps, then a u32 for each (what, or a literal's length << 8), then the literals' bytes from LITERALS on.
+import { hashes, items, listHeader, nilOrHash, PARENT_FORM, setBlocks, setTokens, tokens } from './integers';
+import { good, open, position, skip } from './msgpack';
+import { RESULT, SHAPES, SHAPE_BYTES } from './wire-layout';
+
+const LITERAL: u32 = 0;
+const HASHES: u32 = 1;
+const PARENT: u32 = 2;
+const TOKENS: u32 = 3;
+const NILS: u32 = 4; // a list of nothing but nil
+const ANY: u32 = 5; // a value that nobody reads
+const LITERALS: usize = 64;
+const KEYS: usize = RESULT + 40; // u32: items of the list of nils
+
+/** True when `length` bytes at `a` and `b` are equal; both may be read a vector further. */
+function same(a: usize, b: usize, length: usize): bool {
+  let i: usize = 0;
+  for (; i + 16 <= length; i += 16) {
+    if (v128.any_true(v128.xor(v128.load(a + i), v128.load(b + i)))) return false;
+  }
+  const equal = <u32>i8x16.bitmask(i8x16.eq(v128.load(a + i), v128.load(b + i)));
+  const wanted = ((<u32>1) << <u32>(length - i)) - 1;
+  return (equal & wanted) == wanted;
+}
+/** The position behind a list of nothing but nil, 0 when something else starts here. */
+function nils(at: usize, end: usize): usize {
+  let p = listHeader(at, end);
+  if (!p) return 0;
+  const count = items;
+  const last = p + count;
+  store<u32>(KEYS, count);
+  const nil = i8x16.splat(-64); // 0xc0
+  for (; p + 16 <= last; p += 16) if (!i8x16.all_true(i8x16.eq(v128.load(p), nil))) return 0;
+  for (; p < last; p++) if (load<u8>(p) != 0xc0) return 0;
+  return last;
+}
+
+/** Reads the event at `at` if it has the shape: the position behind it, 0 when it has another. RESULT is that of integers.ts, and KEYS. */
+export function shaped(at: usize, end: usize, shape: u32, firstHash: u32, firstToken: u32): usize {
+  const base = SHAPES + <usize>shape * SHAPE_BYTES;
+  const steps = load<u32>(base);
+  let literal = base + LITERALS;
+  let p = at;
+  store<u32>(PARENT_FORM, 0);
+  for (let step: usize = 1; step <= steps; step++) {
+    const said = load<u32>(base + (step << 2));
+    switch (said & 0xff) {
+      case LITERAL: {
+        const length = <usize>(said >> 8);
+        if (length > end - p || !same(p, literal, length)) return 0;
+        p += length;
+        literal += length;
+        break;
+      }
+      case HASHES:
+        p = hashes(p, end, firstHash);
+        if (p) setBlocks();
+        break;
+      case PARENT: p = nilOrHash(p, end); break;
+      case TOKENS:
+        p = tokens(p, end, firstToken);
+        if (p) setTokens();
+        break;
+      case NILS: p = nils(p, end); break;
+      case ANY:
+        open(p, <u32>(end - p));
+        skip();
+        p = good() ? position() : 0;
+        break;
+      default: return 0;
+    }
+    if (!p || p > end) return 0;
+  }
+  return p;
+}
