@@ -8,13 +8,12 @@
 //   LOWS      8        HASH_CAP        4 MiB    low 64 bits of all its engine hashes, back to back
 //   DIGESTS   32       HASH_CAP       16 MiB    the whole digests, at the same indices, where the wire carries them
 //   SHAPES    1,024    SHAPE_CAP        16 KiB   what events look like (shapes.ts)
-//   LOCALS    8        LOCAL_CAP       2 MiB    local hashes of the event in hand
+//   LOCALS    8        HASH_CAP        4 MiB    local hashes of blocks, at the indices of their engine hashes
 //   SEEN      8        4 × HASH_CAP   16 MiB    scratch of the search for repeated hashes
 
 export const PAYLOAD_BYTES: u32 = 16 << 20;
 export const TOKEN_CAP: u32 = 1 << 22;
 export const HASH_CAP: u32 = 1 << 19; // 32-byte hashes of a full payload: 16 MiB / 34
-export const LOCAL_CAP: u32 = 1 << 18;
 export const SHAPE_CAP: u32 = 16;
 export const SHAPE_BYTES: usize = 1024;
 /** Readable bytes behind the payload, all of them no MessagePack: a header may be read before its length is checked. */
@@ -29,5 +28,5 @@ export const LOWS: usize = TOKENS + <usize>TOKEN_CAP * 4;
 export const DIGESTS: usize = LOWS + (<usize>HASH_CAP + 1) * 8;
 export const SHAPES: usize = DIGESTS + (<usize>HASH_CAP + 1) * 32;
 export const LOCALS: usize = SHAPES + <usize>SHAPE_CAP * SHAPE_BYTES + 24;
-export const SEEN: usize = LOCALS + <usize>LOCAL_CAP * 8;
+export const SEEN: usize = LOCALS + <usize>HASH_CAP * 8;
 export const MEMORY_END: usize = SEEN + <usize>HASH_CAP * 4 * 8;

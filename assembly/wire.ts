@@ -19,7 +19,6 @@ export const SHAPES = layout.SHAPES;
 export const SHAPE_CAP = layout.SHAPE_CAP;
 export const SHAPE_BYTES = layout.SHAPE_BYTES;
 export const LOCALS = layout.LOCALS;
-export const LOCAL_CAP = layout.LOCAL_CAP;
 export const RESULT = layout.RESULT;
 export const MEMORY_END = layout.MEMORY_END;
 
@@ -51,16 +50,16 @@ export function readShaped(at: u32, shape: u32, firstHash: u32, firstToken: u32)
 
 /** Hashes PAYLOAD[0 … length) with XXH3-64; the u64 stands in RESULT. */
 export function hashBytes(length: u32, seedLow: u32, seedHigh: u32): void { store<u64>(layout.RESULT, xxh3(layout.PAYLOAD, length, whole(seedLow, seedHigh))); }
-/** Local hashes of `blocks` blocks of `blockBytes` bytes from TOKENS[first …), to LOCALS. */
-export function hashBlocks(first: u32, blocks: u32, blockBytes: u32, seedLow: u32, seedHigh: u32): void {
-  xxh3Blocks(layout.TOKENS + (<usize>first << 2), blocks, blockBytes, whole(seedLow, seedHigh), layout.LOCALS);
+/** Local hashes of `blocks` blocks of `blockBytes` bytes from TOKENS[first …), to LOCALS[to …). */
+export function hashBlocks(first: u32, blocks: u32, blockBytes: u32, seedLow: u32, seedHigh: u32, to: u32): void {
+  xxh3Blocks(layout.TOKENS + (<usize>first << 2), blocks, blockBytes, whole(seedLow, seedHigh), layout.LOCALS + (<usize>to << 3));
 }
 /** The same where each block's window reaches one token into the next (Eagle). */
-export function hashWindows(first: u32, blocks: u32, blockBytes: u32, seedLow: u32, seedHigh: u32): void {
+export function hashWindows(first: u32, blocks: u32, blockBytes: u32, seedLow: u32, seedHigh: u32, to: u32): void {
   const seed = whole(seedLow, seedHigh);
   let from = layout.TOKENS + (<usize>first << 2);
   for (let i: u32 = 0; i < blocks; i++) {
-    store<u64>(layout.LOCALS + (<usize>i << 3), xxh3(from, blockBytes + 4, seed));
+    store<u64>(layout.LOCALS + (<usize>(to + i) << 3), xxh3(from, blockBytes + 4, seed));
     from += blockBytes;
   }
 }

@@ -153,7 +153,7 @@ function creditOf(core: Core, oracleCase: OracleCase): number {
       if (refused !== null) throw new Error(`${oracleCase.name}: ${refused}`);
       const { event } = stored;
       const numbers = event.place(sharedNumbers());
-      numbers.hashBlocks(event.tokensAt, event.blockCount, blockSize, seedOf(event.loraName, null));
+      numbers.hashBlocks(event.tokensAt, event.blockCount, blockSize, seedOf(event.loraName, null), event.hashesAt);
       core.learnRead(numbers, event, false);
     }
   }

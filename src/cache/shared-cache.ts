@@ -7,6 +7,7 @@ import { Core, type GroupCensus } from '../core/core.js';
 import { scopeTooLong, seedOf } from '../core/local-hash.js';
 import { sharedNumbers } from '../core/numbers.js';
 import { type Plan, planOf } from '../core/plan.js';
+import { hashedNumbers } from '../events/local-hashes.js';
 import type { NormalisedStored } from '../events/normaliser.js';
 import { whyNotLearned } from '../events/stored-blocks.js';
 import { publisherKey, type Source } from '../events/worker-events.js';
@@ -127,16 +128,12 @@ export class SharedCache {
     if (blocked !== null) return this.#refuse(blocked);
     const { core, contract } = this.#force!;
     if (!this.#admits(source)) return this.#refuse('source-not-admitted');
-    const { event, namespace } = stored;
+    const { event } = stored;
     const refused = whyNotLearned(stored, contract);
     if (refused === 'ambiguous-namespace') core.distrust(event.place(sharedNumbers()), event);
     if (refused !== null) return this.#refuse(refused);
-    if (scopeTooLong(event.loraName, namespace)) return this.#refuse('scope-too-long');
     this.#compact(core);
-    const numbers = event.place(sharedNumbers());
-    const blocks = Math.min(event.blockCount, core.eventBlocks);
-    numbers.hashBlocks(event.tokensAt, blocks, event.blockSize, seedOf(event.loraName, namespace));
-    return { blocks: core.learnRead(numbers, event, namespace !== null), refused: null };
+    return { blocks: core.learnRead(hashedNumbers(stored), event, stored.namespace !== null), refused: null };
   }
 
   /** Whether the source may teach. Events of a message come from one source, so the last answer is kept. */

@@ -52,14 +52,7 @@ export interface Learned {
   /** Blocks learned or confirmed. */
   readonly blocks: number;
   /** Why it taught nothing, null when it was learned (though perhaps not whole: see the core's counters). */
-  readonly refused:
-    | LearnRefusal
-    | 'stopped'
-    | 'pending'
-    | 'no-contract'
-    | 'source-not-admitted'
-    | 'scope-too-long'
-    | null;
+  readonly refused: LearnRefusal | 'stopped' | 'pending' | 'no-contract' | 'source-not-admitted' | null;
 }
 
 /** What became of a store message. */

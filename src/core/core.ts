@@ -25,7 +25,7 @@ export interface ReadEvent {
   readonly parentHigh: number;
   readonly blockCount: number;
   readonly hashForm: HashForm;
-  /** Index of the first hash. */
+  /** Index of the first hash, and of the first local hash. */
   readonly hashesAt: number;
 }
 
@@ -237,7 +237,7 @@ export class Core {
     const blocks = this.#placeChildren(numbers, event);
     this.#inputWords[0] = event.parentLow;
     this.#inputWords[1] = event.parentHigh;
-    copyWords(numbers.locals, 0, this.#requestWords, 0, blocks * 2);
+    copyWords(numbers.locals, event.hashesAt * 2, this.#requestWords, 0, blocks * 2);
     return this.#exports.learn(event.hasParent ? 1 : 0, salted ? 1 : 0, blocks, event.hashForm === 'digests' ? 1 : 0);
   }
 

@@ -104,8 +104,8 @@ export function blockHashes(
   for (let first = 0; first < hashes.length; first += atOnce) {
     const blocks = Math.min(atOnce, hashes.length - first);
     numbers.load(ids.subarray(first * blockSize, (first + blocks) * blockSize), NO_HASHES, null);
-    numbers.hashBlocks(0, blocks, blockSize, seed);
-    hashes.set(numbers.copyLocals(blocks), first);
+    numbers.hashBlocks(0, blocks, blockSize, seed, 0);
+    hashes.set(numbers.copyLocals(0, blocks), first);
   }
   return hashes;
 }

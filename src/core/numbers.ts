@@ -20,8 +20,8 @@ interface Exports extends Record<string, unknown> {
   readParent(at: number): number;
   readShaped(at: number, shape: number, firstHash: number, firstToken: number): number;
   hashBytes(length: number, seedLow: number, seedHigh: number): void;
-  hashBlocks(first: number, blocks: number, blockBytes: number, seedLow: number, seedHigh: number): void;
-  hashWindows(first: number, blocks: number, blockBytes: number, seedLow: number, seedHigh: number): void;
+  hashBlocks(first: number, blocks: number, blockBytes: number, low: number, high: number, to: number): void;
+  hashWindows(first: number, blocks: number, blockBytes: number, low: number, high: number, to: number): void;
   chainHashes(count: number): void;
   repeated(first: number, blocks: number, hasParent: number, parentLow: number, parentHigh: number): number;
 }
@@ -74,10 +74,9 @@ export class Numbers {
   readonly bytes: Uint8Array;
   /** Most bytes of a payload. */
   readonly payloadBytes: number;
-  /** Most tokens, most hashes of a message; most blocks whose local hashes are held. */
+  /** Most tokens, and most hashes, of a message. */
   readonly tokenCap: number;
   readonly hashCap: number;
-  readonly localCap: number;
   /** Places for shapes. */
   readonly shapeCap: number;
   /** Token ids of all events, back to back. */
@@ -86,7 +85,7 @@ export class Numbers {
   readonly lows: Uint32Array;
   /** Whole digests, 32 bytes each, at the same indices. */
   readonly digests: Uint8Array;
-  /** Local hashes of the blocks hashed last, as pairs of words. */
+  /** Local hashes, as pairs of words; a block's stands at the index of its engine hash. */
   readonly locals: Uint32Array;
   /** Counts payloads: what was read before belongs to an earlier one. */
   epoch = 0;
@@ -117,7 +116,6 @@ export class Numbers {
     this.payloadBytes = at('PAYLOAD_BYTES');
     this.tokenCap = at('TOKEN_CAP');
     this.hashCap = at('HASH_CAP');
-    this.localCap = at('LOCAL_CAP');
     this.#payloadAt = at('PAYLOAD');
     this.bytes = new Uint8Array(buffer, this.#payloadAt, this.payloadBytes + at('GUARD'));
     this.tokens = new Uint32Array(buffer, at('TOKENS'), this.tokenCap);
@@ -127,8 +125,8 @@ export class Numbers {
     this.lows = new Uint32Array(buffer, at('LOWS'), this.hashCap * 2 + 2);
     this.#lowLongs = new BigUint64Array(buffer, at('LOWS'), this.hashCap);
     this.digests = new Uint8Array(buffer, at('DIGESTS'), (this.hashCap + 1) * DIGEST_BYTES);
-    this.locals = new Uint32Array(buffer, at('LOCALS'), this.localCap * 2);
-    this.#localLongs = new BigUint64Array(buffer, at('LOCALS'), this.localCap);
+    this.locals = new Uint32Array(buffer, at('LOCALS'), this.hashCap * 2);
+    this.#localLongs = new BigUint64Array(buffer, at('LOCALS'), this.hashCap);
     this.#result = new Uint32Array(buffer, at('RESULT'), 16);
     this.#resultLongs = new BigUint64Array(buffer, at('RESULT'), 1);
   }
@@ -260,14 +258,14 @@ export class Numbers {
     return this.digests.slice(first * DIGEST_BYTES, (first + count) * DIGEST_BYTES);
   }
 
-  /** Hashes the first `blocks` blocks of `blockSize` tokens from token `first` on, into `locals`. */
-  hashBlocks(first: number, blocks: number, blockSize: number, { low, high }: HashSeed): void {
-    this.#exports.hashBlocks(first, blocks, blockSize * 4, low, high);
+  /** Hashes `blocks` blocks of `blockSize` tokens from token `first` on, into `locals` from index `to` on. */
+  hashBlocks(first: number, blocks: number, blockSize: number, { low, high }: HashSeed, to: number): void {
+    this.#exports.hashBlocks(first, blocks, blockSize * 4, low, high, to);
   }
 
   /** The same where each block's window reaches one token into the next (Eagle). */
-  hashWindows(first: number, blocks: number, blockSize: number, { low, high }: HashSeed): void {
-    this.#exports.hashWindows(first, blocks, blockSize * 4, low, high);
+  hashWindows(first: number, blocks: number, blockSize: number, { low, high }: HashSeed, to: number): void {
+    this.#exports.hashWindows(first, blocks, blockSize * 4, low, high, to);
   }
 
   /** Whether a list of hashes holds one twice, or the parent's. */
@@ -279,12 +277,12 @@ export class Numbers {
   chainLocals(locals: BigUint64Array): BigUint64Array {
     this.#localLongs.set(locals);
     this.#exports.chainHashes(locals.length);
-    return this.copyLocals(locals.length);
+    return this.copyLocals(0, locals.length);
   }
 
-  /** A copy of the first `count` local hashes. */
-  copyLocals(count: number): BigUint64Array {
-    return this.#localLongs.slice(0, count);
+  /** A copy of `count` local hashes. */
+  copyLocals(first: number, count: number): BigUint64Array {
+    return this.#localLongs.slice(first, first + count);
   }
 
   /** Sets one local hash. */

@@ -22,7 +22,7 @@ export type BlocksStopped =
 
 const NO_SEED: HashSeed = { low: 0, high: 0 };
 
-/** The blocks taken: the first `count` of the event. Their local hashes stand in `numbers.locals` until the next event is converted. */
+/** The blocks taken: the first `count` of the event. Their local hashes stand in `numbers.locals`, at the indices of the engine hashes. */
 export class RouterBlocks {
   constructor(
     readonly numbers: Numbers,
@@ -38,7 +38,7 @@ export class RouterBlocks {
 
   /** A copy of the local hashes. */
   get locals(): BigUint64Array {
-    return this.numbers.copyLocals(this.count);
+    return this.numbers.copyLocals(this.hashesAt, this.count);
   }
 }
 
@@ -54,7 +54,7 @@ export function routerBlocks(stored: NormalisedStored, options: RouterBlockOptio
   if (event.blockCount > 0 && event.blockSize !== options.blockSize) return taken(0, 'foreign-block-size');
   const eagle = event.tokenPairs;
   const whole = Math.max(0, Math.floor((event.tokenCount - (eagle ? 1 : 0)) / options.blockSize));
-  const count = Math.min(event.blockCount, whole, numbers.localCap);
+  const count = Math.min(event.blockCount, whole);
   hashBlocks(stored, numbers, count, options);
   return taken(count, count < event.blockCount ? 'tokens-missing' : null);
 }
@@ -63,8 +63,8 @@ function hashBlocks(stored: NormalisedStored, numbers: Numbers, count: number, o
   const { event, namespace } = stored;
   const seed = seedOf(event.loraName, namespace);
   const { blockSize, imageTokenId = null } = options;
-  if (event.tokenPairs) numbers.hashWindows(event.tokensAt, count, blockSize, seed);
-  else numbers.hashBlocks(event.tokensAt, count, blockSize, seed);
+  if (event.tokenPairs) numbers.hashWindows(event.tokensAt, count, blockSize, seed, event.hashesAt);
+  else if (!event.hashed) numbers.hashBlocks(event.tokensAt, count, blockSize, seed, event.hashesAt);
   const objects = blockMmHashes(event, count, (bytes) => numbers.hash(bytes, NO_SEED));
   objects?.forEach((hashes, block) => {
     if (hashes === null) return;
@@ -72,6 +72,6 @@ function hashBlocks(stored: NormalisedStored, numbers: Numbers, count: number, o
     const tokens = numbers.tokens.slice(from, from + blockSize + (event.tokenPairs ? 1 : 0));
     const padded = imageTokenId !== null;
     if (padded) padImages(tokens, imageTokenId, hashes);
-    numbers.setLocal(block, numbers.hash(mmBlockBytes(tokens, padded ? [] : hashes), seed));
+    numbers.setLocal(event.hashesAt + block, numbers.hash(mmBlockBytes(tokens, padded ? [] : hashes), seed));
   });
 }

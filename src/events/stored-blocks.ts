@@ -2,6 +2,7 @@
 // group on the device tier, for only there does token i of the event belong to block ⌊i / blockSize⌋ (design.md 5; sparse groups:
 // spec/kv-events.md 1.5). Everything else is refused with a reason, and still counts for GPU overlap.
 import type { EligibilityReason } from './eligibility.js';
+import { isDense } from './local-hashes.js';
 import type { NormalisedStored } from './normaliser.js';
 
 /** Why an event teaches nothing. */
@@ -30,6 +31,6 @@ export function whyNotLearned(stored: NormalisedStored, terms: LearnTerms): Lear
   if (event.blockSize !== terms.mainEventBlockSize) return 'other-block-size';
   const blocks = event.blockCount;
   if (blocks === 0) return 'no-blocks';
-  if (event.tokenCount !== blocks * event.blockSize) return 'sparse';
+  if (!isDense(event)) return 'sparse';
   return event.extraKeyCount >= 0 && event.extraKeyCount !== blocks ? 'extra-keys-count' : null;
 }

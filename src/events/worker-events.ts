@@ -3,6 +3,7 @@
 import { WireError } from '../errors.js';
 import { BatchReader } from '../wire/read-batch.js';
 import { type RejectedEvent, splitWorkerFrames } from '../wire/vllm.js';
+import { hashMessage } from './local-hashes.js';
 import type { NamespaceLimits } from './namespace-table.js';
 import { EventNormaliser, type NormalisedEvent, type PublisherState } from './normaliser.js';
 
@@ -102,6 +103,7 @@ export class WorkerEvents {
       this.#count(normalised);
       events.push(normalised);
     }
+    hashMessage(events);
     let lostRemoval = false;
     for (const rejected of batch.rejected) {
       tally(this.#rejected, rejected.code);

@@ -107,6 +107,8 @@ export class StoredRecord extends OwnableNumbers implements EventNumbers {
   parentLow = 0;
   parentHigh = 0;
   parentDigest: Uint8Array | null = null;
+  /** Its local hashes stand in `numbers`. */
+  hashed = false;
 
   get form(): 'map' | 'positional' {
     return this.shape.form;
@@ -169,6 +171,17 @@ export class StoredRecord extends OwnableNumbers implements EventNumbers {
   get parentBlockHash(): EngineHash | null {
     if (!this.hasParent) return null;
     return { low64: (BigInt(this.parentHigh) << 32n) | BigInt(this.parentLow), digest: this.parentDigest };
+  }
+
+  /** Says that the local hashes of its blocks have been made. */
+  markHashed(): void {
+    this.hashed = true;
+  }
+
+  override place(scratch: Numbers): Numbers {
+    const numbers = super.place(scratch);
+    if (numbers === scratch) this.hashed = false;
+    return numbers;
   }
 
   /** Copies the numbers out, so that the event outlives its message. */

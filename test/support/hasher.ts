@@ -23,7 +23,7 @@ interface Exports extends Record<string, unknown> {
   LOCALS: WebAssembly.Global;
   RESULT: WebAssembly.Global;
   hashBytes(length: number, seedLow: number, seedHigh: number): void;
-  hashBlocks(first: number, blocks: number, blockBytes: number, seedLow: number, seedHigh: number): void;
+  hashBlocks(first: number, blocks: number, blockBytes: number, seedLow: number, seedHigh: number, to: number): void;
   chainHashes(count: number): void;
 }
 
@@ -48,7 +48,7 @@ export function hasher(): Hasher {
     const hashes = new BigUint64Array(memory, localsAt, runs + 1);
     hashes[runs] = UNTOUCHED;
     write(bytes, tokensAt);
-    core.hashBlocks(0, runs, runBytes, ...halves(seed));
+    core.hashBlocks(0, runs, runBytes, ...halves(seed), 0);
     if (hashes[runs] !== UNTOUCHED) throw new Error(`${runs} runs of ${runBytes} bytes: a hash too many was written`);
     return hashes.slice(0, runs);
   }

@@ -335,7 +335,7 @@ export class CorePool {
   teach(prompt: Prompt, announcement: Announcement = {}): number {
     const { event } = announced(prompt, announcement);
     const numbers = event.place(sharedNumbers());
-    numbers.hashBlocks(event.tokensAt, event.blockCount, prompt.blockSize, seedOf(null, null));
+    numbers.hashBlocks(event.tokensAt, event.blockCount, prompt.blockSize, seedOf(null, null), event.hashesAt);
     return this.core.learnRead(numbers, event, false);
   }
 
