@@ -16,10 +16,11 @@ import {
 import { childAt, repeats } from './distinct';
 import { attachDigest, clearResidency, confirmHigh, detachDigest } from './residency';
 
-// A stored event as the host lays it out: INPUT holds the parent's external hash (8 bytes, little endian; unused for a root), then the
-// children, either 8 bytes each (little endian) or whole 32-byte digests. REQUEST holds the blocks' local hashes.
-const CHILDREN: usize = INPUT + 8;
-/** Scratch of `repeats`: the upper half of REQUEST, behind the most blocks an event may carry. */
+// Stored events as the host lays them out: at INPUT a header each (the parent's external hash, 8 bytes, little endian; u32 blocks; u32
+// whether there is a parent), behind the headers the children of all events, either 8 bytes each (little endian) or whole 32-byte digests.
+// REQUEST holds the blocks' local hashes.
+const HEADER: usize = 16;
+/** Scratch of `repeats`: the upper half of REQUEST, behind the most blocks that events learned together may have. */
 const SEEN: usize = REQUEST + <usize>EVENT_BLOCKS * 16;
 
 /** Removes an edge that is not conflicted from everything that knows it. */
@@ -60,12 +61,12 @@ export function dropEverything(): void {
 }
 
 /** Reads the table lines that inserting blocks `from` … will need, so that their cache misses overlap instead of queueing. */
-function touchLines(from: u32, blocks: u32, parent: u64, root: u32, digests: bool): void {
+function touchLines(children: usize, locals: usize, from: u32, blocks: u32, parent: u64, root: u32, digests: bool): void {
   let sum: u32 = 0;
   for (let i = from; i < blocks; i++) {
-    const child = childAt(CHILDREN, i, digests);
+    const child = childAt(children, i, digests);
     sum ^= entryAt(BY_CHILD, homeOf(hashKey(child)));
-    sum ^= entryAt(BY_EDGE, homeOf(hashEdge(parent, root, load<u64>(REQUEST + (<usize>i << 3)))));
+    sum ^= entryAt(BY_EDGE, homeOf(hashEdge(parent, root, load<u64>(locals + (<usize>i << 3)))));
     parent = child;
     root = 0;
   }
@@ -82,17 +83,32 @@ function touchLines(from: u32, blocks: u32, parent: u64, root: u32, digests: boo
 }
 
 /**
- * Learns one stored event from INPUT and REQUEST. `digests`: children are whole digests. Returns how many blocks were learned or
+ * Learns stored events from INPUT and REQUEST, in order. `digests`: children are whole digests. Returns how many blocks were learned or
  * confirmed; the rest taught nothing.
  */
-export function learn(hasParent: bool, salted: bool, blocks: u32, digests: bool): u32 {
+export function learn(events: u32, salted: bool, digests: bool): u32 {
   setCell(WALKED, 0);
-  if (blocks > EVENT_BLOCKS) return 0;
-  if (repeats(CHILDREN, digests, blocks, hasParent, load<u64>(INPUT), SEEN)) {
+  let children = INPUT + <usize>events * HEADER;
+  let locals = REQUEST;
+  let left = EVENT_BLOCKS;
+  let learned: u32 = 0;
+  for (let header = INPUT; events; events--, header += HEADER) {
+    const blocks = load<u32>(header, 8);
+    if (blocks > left) break;
+    left -= blocks;
+    learned += learnOne(load<u32>(header, 12) != 0, load<u64>(header), children, locals, blocks, salted, digests);
+    children += <usize>blocks << (digests ? 5 : 3);
+    locals += <usize>blocks << 3;
+  }
+  return learned;
+}
+
+function learnOne(hasParent: bool, parent: u64, children: usize, locals: usize, blocks: u32, salted: bool, digests: bool): u32 {
+  if (repeats(children, digests, blocks, hasParent, parent, SEEN)) {
     count(REPEATED);
     return 0;
   }
-  let parent: u64 = hasParent ? load<u64>(INPUT) : 0;
+  if (!hasParent) parent = 0;
   let root: u32 = hasParent ? 0 : 1;
   let parentSlot: u32 = hasParent ? findChild(hashKey(parent), parent) : 0;
   const assumed = hasParent && !salted && (!parentSlot || (linkOf(parentSlot) & (ASSUMED | SALTED)) != 0);
@@ -100,8 +116,8 @@ export function learn(hasParent: bool, salted: bool, blocks: u32, digests: bool)
   let anchor: u32 = 0;
   let touched = false;
   for (let i: u32 = 0; i < blocks; i++) {
-    const local = load<u64>(REQUEST + (<usize>i << 3));
-    const child = childAt(CHILDREN, i, digests);
+    const local = load<u64>(locals + (<usize>i << 3));
+    const child = childAt(children, i, digests);
     const drops = cell(DROPS);
     let slot: u32;
     if (parentSlot && (flagsOf(parentSlot + 1) & (LIVE | FOLLOWS)) == (LIVE | FOLLOWS) && localOf(parentSlot + 1) == local) slot = parentSlot + 1;
@@ -116,11 +132,11 @@ export function learn(hasParent: bool, salted: bool, blocks: u32, digests: bool)
       }
       const link = linkOf(slot);
       if (link & ASSUMED && !assumed) setLink(slot, (link & ~(ASSUMED | SALTED)) | marks);
-      if (digests) confirmHigh(slot, CHILDREN + (<usize>i << 5));
+      if (digests) confirmHigh(slot, children + (<usize>i << 5));
     } else {
       if (!touched) {
         touched = true;
-        touchLines(i, blocks, parent, root, digests);
+        touchLines(children, locals, i, blocks, parent, root, digests);
       }
       const hash = hashKey(child);
       let carried: u32 = 0; // a replaced edge whose known digest passes on
@@ -152,7 +168,7 @@ export function learn(hasParent: bool, salted: bool, blocks: u32, digests: bool)
       insertBehind(anchor, slot);
       anchor = slot;
       if (carried) confirmHigh(slot, highOf(carried));
-      if (digests) confirmHigh(slot, CHILDREN + (<usize>i << 5));
+      if (digests) confirmHigh(slot, children + (<usize>i << 5));
       if (cell(DROPS) == drops) attachDigest(slot);
     }
     if (cell(DROPS) != drops) {
@@ -184,11 +200,12 @@ export function learn(hasParent: bool, salted: bool, blocks: u32, digests: bool)
   return slot;
 }
 
-/** The children at INPUT, laid out as for `learn`, were announced in contradictory ways: edges to them lead nowhere any more. */
-export function distrust(blocks: u32, digests: bool): void {
+/** The children of one event, laid out as for `learn`, were announced in contradictory ways: edges to them lead nowhere any more. */
+export function distrust(digests: bool): void {
   setCell(WALKED, 0);
-  for (let i: u32 = 0; i < min(blocks, EVENT_BLOCKS); i++) {
-    const child = childAt(CHILDREN, i, digests);
+  const blocks = min(load<u32>(INPUT, 8), EVENT_BLOCKS);
+  for (let i: u32 = 0; i < blocks; i++) {
+    const child = childAt(INPUT + HEADER, i, digests);
     const slot = findChild(hashKey(child), child);
     if (slot && !(flagsOf(slot) & CONFLICT)) conflict(slot);
   }

@@ -3,7 +3,7 @@ import * as layout from './layout';
 import { cell, STOPPED } from './cells';
 import { xxh3Blocks } from './xxh3';
 import { configure as takeContract } from './contract';
-import { distrust as distrustChildren, learn as learnEvent } from './edges';
+import { distrust as distrustChildren, learn as learnEvents } from './edges';
 import { clearResidency as clearAll } from './residency';
 import { digestOf, missingPrefixes } from './records';
 import { placeObjects } from './reconcile';
@@ -58,10 +58,10 @@ export function hashBlocks(blocks: u32, blockBytes: u32, seedLow: u32, seedHigh:
 
 /** Takes over the contract at INPUT (contract.ts) and starts empty; 0 when it does not fit this build. */
 export function configure(): u32 { return takeContract() ? 1 : 0; }
-/** Learns the stored event at INPUT and REQUEST (edges.ts); returns the blocks learned or confirmed. */
-export function learn(hasParent: u32, salted: u32, blocks: u32, digests: u32): u32 { return learnEvent(hasParent != 0, salted != 0, blocks, digests != 0); }
+/** Learns `events` stored events at INPUT and REQUEST (edges.ts); returns the blocks learned or confirmed. */
+export function learn(events: u32, salted: u32, digests: u32): u32 { return learnEvents(events, salted != 0, digests != 0); }
 /** Ends the credit of the edges to the stored event's children at INPUT. */
-export function distrust(blocks: u32, digests: u32): void { distrustChildren(blocks, digests != 0); }
+export function distrust(digests: u32): void { distrustChildren(digests != 0); }
 /** Applies the store payload at INPUT (objects.ts); returns the outcome, details in RESULT. */
 export function applyMessage(length: u32): u32 { return applyBatch(length); }
 /** Places staged objects at STAGE as medium unknown (reconcile.ts). */

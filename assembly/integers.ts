@@ -1,24 +1,18 @@
 // MessagePack arrays of numbers, from a payload straight to flat memory: token ids (single or in pairs) and engine hashes (64-bit
-// integers or 32-byte digests). An array's length in bytes is known only once it has been read, so each call goes from the position
+// integers or 32-byte digests); an event's row says where they stand. An array's length in bytes is known only once it has been read, so each call goes from the position
 // where the array starts to the position behind it. Rules: spec/kv-events.md 1.8.
 //
 // Behind the payload stand guard bytes that are no MessagePack. So a number is read whole before its end is checked, and a position
 // that has passed the end fails at the next number or at the check behind the last one.
-import { DIGESTS, HASH_CAP, LOWS, RESULT, TOKENS, TOKEN_CAP } from './wire-layout';
+import {
+  BLOCKS, HASHES_AT, HASH_FORM, INTEGERS, PAIRS, PARENT, PARENT_AT, PARENT_FORM, TOKENS_AT, TOKEN_COUNT, WHOLE_DIGESTS,
+} from './rows';
+import { DIGESTS, HASH_CAP, LOWS, PAYLOAD, RESULT, TOKENS, TOKEN_CAP } from './wire-layout';
 
-// RESULT, u32 each
-const COUNT: usize = RESULT; //           numbers read
-const FORM: usize = RESULT + 4; //        of tokens 1 = pairs; of hashes 1 = integers, 2 = digests, 0 = none
-const FAULT: usize = RESULT + 8; //       why it failed
-const FAULT_AT: usize = RESULT + 12; //   address of the element that did
-const FAULT_INDEX: usize = RESULT + 16;
-// Of an event's
-const BLOCKS: usize = RESULT + 20; //      hashes read
-const BLOCK_FORM: usize = RESULT + 24; //  FORM of them
-/** FORM of the parent's hash; 0 = there is no parent. */
-export const PARENT_FORM: usize = RESULT + 28;
-const TOKEN_COUNT: usize = RESULT + 32;
-const TOKEN_FORM: usize = RESULT + 36;
+// RESULT of a call that failed, u32 each
+const FAULT: usize = RESULT; //           why
+const FAULT_AT: usize = RESULT + 4; //    position of the element that did
+const FAULT_INDEX: usize = RESULT + 8;
 
 // Why it failed
 const NO_LIST: u32 = 1;
@@ -28,12 +22,13 @@ const WRONG_WIDTH: u32 = 4;
 const MIXED: u32 = 5;
 const NO_PAIR: u32 = 6;
 
-const INTEGERS: u32 = 1;
-const WHOLE_DIGESTS: u32 = 2;
 const DIGEST_BYTES: u32 = 32;
 const NIL: u32 = 0xc0;
 
 let end: usize = 0; // of the payload
+/** Tokens and hashes read so far. */
+export let tokensUsed: u32 = 0;
+export let hashesUsed: u32 = 0;
 /** Items of the array whose header was read last. */
 export let items: u32 = 0;
 let number: u64 = 0; // the integer read last, bit for bit
@@ -41,19 +36,24 @@ let number: u64 = 0; // the integer read last, bit for bit
 @inline function big16(from: usize): u32 { return <u32>bswap<u16>(load<u16>(from)); }
 @inline function big32(from: usize): u32 { return bswap<u32>(load<u32>(from)); }
 
-/** Reads the header of a list: the position behind it, 0 when something else starts here. */
-export function listHeader(at: usize, payloadEnd: usize): usize {
+/** Starts on a payload that ends there. */
+export function start(payloadEnd: usize): void {
   end = payloadEnd;
-  return header(at);
+  useUpTo(0, 0);
+}
+/** Gives back what was read behind these counts. */
+export function useUpTo(tokens: u32, hashes: u32): void {
+  tokensUsed = tokens;
+  hashesUsed = hashes;
 }
 function fail(why: u32, at: usize, index: u32): usize {
   store<u32>(FAULT, why);
-  store<u32>(FAULT_AT, <u32>at);
+  store<u32>(FAULT_AT, <u32>(at - PAYLOAD));
   store<u32>(FAULT_INDEX, index);
   return 0;
 }
 /** Reads an array's header: the position behind it, 0 when something else starts here. Each item takes a byte at least. */
-function header(at: usize): usize {
+export function header(at: usize): usize {
   const tag = <u32>load<u8>(at);
   let from = at + 1;
   if ((tag & 0xf0) == 0x90) items = tag & 15;
@@ -112,22 +112,27 @@ function binary(at: usize): i64 {
   return number >> 32 ? 0 : next;
 }
 
-/** Reads the token ids at `at` to TOKENS[first …). Of pairs all first members, then the last second one. 0 = failed, see RESULT. */
-export function tokens(at: usize, payloadEnd: usize, first: u32): usize {
-  end = payloadEnd;
+/** Reads the token ids at `at` behind those read before. Of pairs all first members, then the last second one. 0 = failed, see RESULT. */
+export function tokens(at: usize, row: usize): usize {
   const from = header(at);
   if (!from) return fail(NO_LIST, at, 0);
-  const room = TOKEN_CAP - first;
-  const count = items;
-  if (count > room) return fail(TOO_MANY, at, count);
-  store<u32>(FORM, 0);
-  store<u32>(COUNT, count);
-  if (!count) return from;
   const tag = <u32>load<u8>(from);
-  if ((tag & 0xf0) == 0x90 || tag == 0xdc || tag == 0xdd) return pairs(from, count, first);
-  let p = from;
-  let to = TOKENS + (<usize>first << 2);
-  const last = to + (<usize>count << 2);
+  const paired = items != 0 && ((tag & 0xf0) == 0x90 || tag == 0xdc || tag == 0xdd);
+  const count = paired ? items + 1 : items;
+  if (count > TOKEN_CAP - tokensUsed) return fail(TOO_MANY, at, count);
+  const to = TOKENS + (<usize>tokensUsed << 2);
+  const next = paired ? pairs(from, items, to) : singles(from, to, to + (<usize>count << 2));
+  if (next > end) return fail(WRONG_TYPE, end, count - 1);
+  if (!next) return 0;
+  store<u32>(row, tokensUsed, TOKENS_AT);
+  store<u32>(row, count, TOKEN_COUNT);
+  store<u32>(row, paired ? 1 : 0, PAIRS);
+  tokensUsed += count;
+  return next;
+}
+
+function singles(p: usize, to: usize, last: usize): usize {
+  const first = to;
   while (to < last) {
     // Most ids are written in 16 or 32 bits, in no order that a branch could be foreseen in. So the length is computed from the head, and
     // the heads that may come next are read before it is known which one does.
@@ -140,20 +145,18 @@ export function tokens(at: usize, payloadEnd: usize, first: u32): usize {
       to += 4;
       p += 5 + (short << 1);
       head = after5 ^ ((after5 ^ after3) & short);
-      if (to == last) return p <= end ? p : fail(WRONG_TYPE, end, count - 1);
+      if (to == last) return p;
     }
     const next = token(p);
-    if (!next) return fail(WRONG_TYPE, p, count - <u32>((last - to) >> 2));
+    if (!next) return fail(WRONG_TYPE, p, <u32>((to - first) >> 2));
     store<u32>(to, <u32>number);
     to += 4;
     p = next;
   }
-  return p <= end ? p : fail(WRONG_TYPE, end, count - 1);
+  return p;
 }
 
-function pairs(from: usize, count: u32, first: u32): usize {
-  if (count + 1 > TOKEN_CAP - first) return fail(TOO_MANY, from, count + 1);
-  let to = TOKENS + (<usize>first << 2);
+function pairs(from: usize, count: u32, to: usize): usize {
   for (let i: u32 = 0; i < count; i++) {
     const inner = header(from);
     if (!inner || items != 2) return fail(NO_PAIR, from, i);
@@ -167,74 +170,67 @@ function pairs(from: usize, count: u32, first: u32): usize {
     to += 4;
     from = next;
   }
-  store<u32>(FORM, 1);
-  store<u32>(COUNT, count + 1);
-  return from <= end ? from : fail(WRONG_TYPE, end, count - 1);
+  return from;
 }
 
-/** Reads one hash at `at` to index `index` of LOWS (and DIGESTS): the position behind it, 0 = failed. `form` 0 takes either. */
-function hashAt(at: usize, index: u32, form: u32): usize {
-  const to = LOWS + (<usize>index << 3);
-  const size = binary(at);
-  if (size >= 0) {
-    if (form == INTEGERS) return fail(MIXED, at, 0);
-    if (size != DIGEST_BYTES) return fail(WRONG_WIDTH, at, <u32>size);
-    const content = <usize>number;
-    if (content + DIGEST_BYTES > end) return fail(WRONG_TYPE, at, 0);
-    const digest = DIGESTS + (<usize>index << 5);
-    v128.store(digest, v128.load(content));
-    v128.store(digest, v128.load(content, 16), 16);
-    store<u64>(to, bswap<u64>(load<u64>(content, 24)));
-    store<u32>(FORM, WHOLE_DIGESTS);
-    return content + DIGEST_BYTES;
-  }
-  const next = integer(at);
-  if (!next) return fail(WRONG_TYPE, at, 0);
-  if (form == WHOLE_DIGESTS) return fail(MIXED, at, 0);
-  store<u64>(to, number);
-  store<u32>(FORM, INTEGERS);
-  return next;
-}
-
-/** Reads the engine hashes at `at` to LOWS[first …), all of one form. 0 = failed, see RESULT. */
-export function hashes(at: usize, payloadEnd: usize, first: u32): usize {
-  end = payloadEnd;
+/** Reads the engine hashes at `at`, all of one form, behind those read before. 0 = failed, see RESULT. */
+export function hashes(at: usize, row: usize): usize {
   let p = header(at);
   if (!p) return fail(NO_LIST, at, 0);
   const count = items;
-  if (count > HASH_CAP - first) return fail(TOO_MANY, at, count);
-  store<u32>(COUNT, count);
-  store<u32>(FORM, 0);
+  if (count > HASH_CAP - hashesUsed) return fail(TOO_MANY, at, count);
   let form: u32 = 0;
+  let to = LOWS + (<usize>hashesUsed << 3);
+  let digest = DIGESTS + (<usize>hashesUsed << 5);
   for (let i: u32 = 0; i < count; i++) {
-    const next = hashAt(p, first + i, form);
-    if (!next) {
-      store<u32>(FAULT_INDEX, i);
-      return 0;
+    const size = binary(p);
+    if (size >= 0) {
+      if (form == INTEGERS) return fail(MIXED, p, i);
+      if (size != DIGEST_BYTES) return fail(WRONG_WIDTH, p, i);
+      const content = <usize>number;
+      if (content + DIGEST_BYTES > end) return fail(WRONG_TYPE, p, i);
+      v128.store(digest, v128.load(content));
+      v128.store(digest, v128.load(content, 16), 16);
+      store<u64>(to, bswap<u64>(load<u64>(content, 24)));
+      form = WHOLE_DIGESTS;
+      p = content + DIGEST_BYTES;
+    } else {
+      const next = integer(p);
+      if (!next) return fail(WRONG_TYPE, p, i);
+      if (form == WHOLE_DIGESTS) return fail(MIXED, p, i);
+      store<u64>(to, number);
+      form = INTEGERS;
+      p = next;
     }
-    form = load<u32>(FORM);
-    p = next;
+    to += 8;
+    digest += 32;
   }
-  return p <= end ? p : fail(WRONG_TYPE, end, count - 1);
+  if (p > end) return fail(WRONG_TYPE, end, count - 1);
+  store<u32>(row, hashesUsed, HASHES_AT);
+  store<u32>(row, count, BLOCKS);
+  store<u32>(row, form, HASH_FORM);
+  hashesUsed += count;
+  return p;
 }
 
-/** Reads a parent's hash, or nil. Low 64 bits and digest stand behind the others, at index HASH_CAP; PARENT_FORM says what they are. */
-export function nilOrHash(at: usize, payloadEnd: usize): usize {
-  end = payloadEnd;
-  store<u32>(PARENT_FORM, 0);
+/** Reads a parent's hash, or nil, at `at`. 0 = failed, see RESULT. */
+export function parent(at: usize, row: usize): usize {
+  store<u32>(row, 0, PARENT_FORM);
   if (load<u8>(at) == NIL) return at + 1;
-  const next = hashAt(at, HASH_CAP, 0);
-  if (next) store<u32>(PARENT_FORM, load<u32>(FORM));
-  return next <= end ? next : fail(WRONG_TYPE, at, 0);
-}
-
-/** Sets the results of `hashes` apart from those of the lists read after it. */
-export function setBlocks(): void {
-  store<u32>(BLOCKS, load<u32>(COUNT));
-  store<u32>(BLOCK_FORM, load<u32>(FORM));
-}
-/** Likewise those of `tokens`. */
-export function setTokens(): void {
-  store<u32>(TOKEN_COUNT, load<u32>(COUNT));
-  store<u32>(TOKEN_FORM, load<u32>(FORM));
+  const size = binary(at);
+  let next: usize;
+  if (size >= 0) {
+    if (size != DIGEST_BYTES) return fail(WRONG_WIDTH, at, 0);
+    const content = <usize>number;
+    next = content + DIGEST_BYTES;
+    if (next > end) return fail(WRONG_TYPE, at, 0);
+    store<u32>(row, <u32>(content - PAYLOAD), PARENT_AT);
+    number = bswap<u64>(load<u64>(content, 24));
+  } else {
+    next = integer(at);
+    if (!next || next > end) return fail(WRONG_TYPE, at, 0);
+  }
+  store<u64>(row, number, PARENT);
+  store<u32>(row, size >= 0 ? WHOLE_DIGESTS : INTEGERS, PARENT_FORM);
+  return next;
 }

@@ -3,9 +3,10 @@
 // shape is recognised, and its numbers read, in one call. What matches byte for byte means the same, so nothing is guessed.
 //
 // A shape: u32 count of steps, then a u32 for each (what, or a literal's length << 8), then the literals' bytes from LITERALS on.
-import { hashes, items, listHeader, nilOrHash, PARENT_FORM, setBlocks, setTokens, tokens } from './integers';
+import { hashes, hashesUsed, header, items, parent, tokens, tokensUsed, useUpTo } from './integers';
 import { good, open, position, skip } from './msgpack';
-import { RESULT, SHAPES, SHAPE_BYTES } from './wire-layout';
+import { BLOCKS, HASH_FORM, NIL_KEYS, PARENT_FORM, ROW_BYTES, TOKEN_COUNT } from './rows';
+import { EVENT_TOKENS, PAYLOAD, RESULT, SHAPES, SHAPE_BYTES } from './wire-layout';
 
 const LITERAL: u32 = 0;
 const HASHES: u32 = 1;
@@ -14,7 +15,6 @@ const TOKENS: u32 = 3;
 const NILS: u32 = 4; // a list of nothing but nil
 const ANY: u32 = 5; // a value that nobody reads
 const LITERALS: usize = 64;
-const KEYS: usize = RESULT + 40; // u32: items of the list of nils
 
 /** True when `length` bytes at `a` and `b` are equal; both may be read a vector further. */
 function same(a: usize, b: usize, length: usize): bool {
@@ -27,25 +27,25 @@ function same(a: usize, b: usize, length: usize): bool {
   return (equal & wanted) == wanted;
 }
 /** The position behind a list of nothing but nil, 0 when something else starts here. */
-function nils(at: usize, end: usize): usize {
-  let p = listHeader(at, end);
+function nils(at: usize, row: usize): usize {
+  let p = header(at);
   if (!p) return 0;
   const count = items;
   const last = p + count;
-  store<u32>(KEYS, count);
+  store<u32>(row, count, NIL_KEYS);
   const nil = i8x16.splat(-64); // 0xc0
   for (; p + 16 <= last; p += 16) if (!i8x16.all_true(i8x16.eq(v128.load(p), nil))) return 0;
   for (; p < last; p++) if (load<u8>(p) != 0xc0) return 0;
   return last;
 }
 
-/** Reads the event at `at` if it has the shape: the position behind it, 0 when it has another. RESULT is that of integers.ts, and KEYS. */
-export function shaped(at: usize, end: usize, shape: u32, firstHash: u32, firstToken: u32): usize {
+/** Reads the event at `at` into `row` if it has the shape: the position behind it, 0 when it has another or something is amiss. */
+function one(at: usize, end: usize, shape: u32, row: usize): usize {
   const base = SHAPES + <usize>shape * SHAPE_BYTES;
   const steps = load<u32>(base);
   let literal = base + LITERALS;
   let p = at;
-  store<u32>(PARENT_FORM, 0);
+  store<u32>(row, 0, PARENT_FORM);
   for (let step: usize = 1; step <= steps; step++) {
     const said = load<u32>(base + (step << 2));
     switch (said & 0xff) {
@@ -56,16 +56,10 @@ export function shaped(at: usize, end: usize, shape: u32, firstHash: u32, firstT
         literal += length;
         break;
       }
-      case HASHES:
-        p = hashes(p, end, firstHash);
-        if (p) setBlocks();
-        break;
-      case PARENT: p = nilOrHash(p, end); break;
-      case TOKENS:
-        p = tokens(p, end, firstToken);
-        if (p) setTokens();
-        break;
-      case NILS: p = nils(p, end); break;
+      case HASHES: p = hashes(p, row); break;
+      case PARENT: p = parent(p, row); break;
+      case TOKENS: p = tokens(p, row); break;
+      case NILS: p = nils(p, row); break;
       case ANY:
         open(p, <u32>(end - p));
         skip();
@@ -75,5 +69,26 @@ export function shaped(at: usize, end: usize, shape: u32, firstHash: u32, firstT
     }
     if (!p || p > end) return 0;
   }
-  return p;
+  if (load<u32>(row, TOKEN_COUNT) > EVENT_TOKENS) return 0;
+  const parentForm = load<u32>(row, PARENT_FORM);
+  return !parentForm || !load<u32>(row, BLOCKS) || parentForm == load<u32>(row, HASH_FORM) ? p : 0;
+}
+
+/** Reads events as long as they have the shape, at most `most`, into rows from `row` on. Returns how many; RESULT: the position behind them. */
+export function shaped(at: usize, end: usize, shape: u32, row: usize, most: u32): u32 {
+  let read: u32 = 0;
+  while (read < most) {
+    const tokensBefore = tokensUsed;
+    const hashesBefore = hashesUsed;
+    const next = one(at, end, shape, row);
+    if (!next) {
+      useUpTo(tokensBefore, hashesBefore);
+      break;
+    }
+    at = next;
+    row += ROW_BYTES;
+    read++;
+  }
+  store<u32>(RESULT, <u32>(at - PAYLOAD));
+  return read;
 }

@@ -4,16 +4,19 @@
 //
 //   region    stride   entries        size      what
 //   PAYLOAD   1        PAYLOAD_BYTES  16 MiB    the message as it came
+//   ROWS      64       EVENT_CAP       4 MiB    where each event's numbers stand (rows.ts)
 //   TOKENS    4        TOKEN_CAP      16 MiB    token ids of all its events, back to back
 //   LOWS      8        HASH_CAP        4 MiB    low 64 bits of all its engine hashes, back to back
 //   DIGESTS   32       HASH_CAP       16 MiB    the whole digests, at the same indices, where the wire carries them
 //   SHAPES    1,024    SHAPE_CAP        16 KiB   what events look like (shapes.ts)
 //   LOCALS    8        HASH_CAP        4 MiB    local hashes of blocks, at the indices of their engine hashes
-//   SEEN      8        4 × HASH_CAP   16 MiB    scratch of the search for repeated hashes
+//   SEEN      8        4 × HASH_CAP   16 MiB    scratch: the search for repeated hashes; bytes to be hashed
 
 export const PAYLOAD_BYTES: u32 = 16 << 20;
 export const TOKEN_CAP: u32 = 1 << 22;
 export const HASH_CAP: u32 = 1 << 19; // 32-byte hashes of a full payload: 16 MiB / 34
+export const EVENT_CAP: u32 = 1 << 16;
+export const EVENT_TOKENS: u32 = 1 << 20; // of one event
 export const SHAPE_CAP: u32 = 16;
 export const SHAPE_BYTES: usize = 1024;
 /** Readable bytes behind the payload, all of them no MessagePack: a header may be read before its length is checked. */
@@ -22,11 +25,11 @@ export const GUARD: u32 = 256;
 // [0, 0x10000) belongs to the compiler's static data and to these.
 export const RESULT: usize = 0x4000; // what a call returns beside its value
 export const PAYLOAD: usize = 0x10000;
-export const TOKENS: usize = PAYLOAD + <usize>PAYLOAD_BYTES + GUARD;
+export const ROWS: usize = PAYLOAD + <usize>PAYLOAD_BYTES + GUARD;
+export const TOKENS: usize = ROWS + <usize>EVENT_CAP * 64;
 export const LOWS: usize = TOKENS + <usize>TOKEN_CAP * 4;
-// One more of each, for a parent's.
-export const DIGESTS: usize = LOWS + (<usize>HASH_CAP + 1) * 8;
-export const SHAPES: usize = DIGESTS + (<usize>HASH_CAP + 1) * 32;
-export const LOCALS: usize = SHAPES + <usize>SHAPE_CAP * SHAPE_BYTES + 24;
+export const DIGESTS: usize = LOWS + <usize>HASH_CAP * 8;
+export const SHAPES: usize = DIGESTS + <usize>HASH_CAP * 32;
+export const LOCALS: usize = SHAPES + <usize>SHAPE_CAP * SHAPE_BYTES;
 export const SEEN: usize = LOCALS + <usize>HASH_CAP * 8;
 export const MEMORY_END: usize = SEEN + <usize>HASH_CAP * 4 * 8;

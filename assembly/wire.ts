@@ -2,14 +2,17 @@
 // addresses are known to src/core only; positions in a payload count from its first byte, and 0 as a position means "failed".
 import * as layout from './wire-layout';
 import { repeats } from './distinct';
-import { hashes, nilOrHash, tokens } from './integers';
+import { hashes, parent, start, tokens } from './integers';
 import { good, open, position, skip as skipValue } from './msgpack';
+import { ROW_BYTES } from './rows';
 import { shaped } from './shapes';
 import { xxh3, xxh3Blocks, xxh3Chain } from './xxh3';
 
 export const PAYLOAD = layout.PAYLOAD;
 export const PAYLOAD_BYTES = layout.PAYLOAD_BYTES;
 export const GUARD = layout.GUARD;
+export const ROWS = layout.ROWS;
+export const EVENT_CAP = layout.EVENT_CAP;
 export const TOKENS = layout.TOKENS;
 export const TOKEN_CAP = layout.TOKEN_CAP;
 export const LOWS = layout.LOWS;
@@ -19,6 +22,7 @@ export const SHAPES = layout.SHAPES;
 export const SHAPE_CAP = layout.SHAPE_CAP;
 export const SHAPE_BYTES = layout.SHAPE_BYTES;
 export const LOCALS = layout.LOCALS;
+export const SEEN = layout.SEEN;
 export const RESULT = layout.RESULT;
 export const MEMORY_END = layout.MEMORY_END;
 
@@ -32,6 +36,7 @@ let end: usize = layout.PAYLOAD;
 export function begin(length: u32): void {
   end = address(length);
   memory.fill(end, 0xc1, layout.GUARD);
+  start(end);
 }
 /** The position behind the value at `at`; 0 when it is no whole MessagePack value. */
 export function skip(at: u32): u32 {
@@ -39,17 +44,16 @@ export function skip(at: u32): u32 {
   skipValue();
   return good() ? back(position()) : 0;
 }
-/** Reads token ids to TOKENS[first …) (integers.ts). */
-export function readTokens(at: u32, first: u32): u32 { return back(tokens(address(at), end, first)); }
-/** Reads engine hashes to LOWS[first …). */
-export function readHashes(at: u32, first: u32): u32 { return back(hashes(address(at), end, first)); }
-/** Reads an engine hash or nil to LOWS[HASH_CAP]. */
-export function readParent(at: u32): u32 { return back(nilOrHash(address(at), end)); }
-/** Reads a stored event of a known shape (shapes.ts). */
-export function readShaped(at: u32, shape: u32, firstHash: u32, firstToken: u32): u32 { return back(shaped(address(at), end, shape, firstHash, firstToken)); }
+@inline function rowAt(row: u32): usize { return layout.ROWS + <usize>row * ROW_BYTES; }
+/** Reads token ids, engine hashes, a parent (or nil) into row `row` (integers.ts). */
+export function readTokens(at: u32, row: u32): u32 { return back(tokens(address(at), rowAt(row))); }
+export function readHashes(at: u32, row: u32): u32 { return back(hashes(address(at), rowAt(row))); }
+export function readParent(at: u32, row: u32): u32 { return back(parent(address(at), rowAt(row))); }
+/** Reads stored events of a known shape into rows from `row` on; returns how many (shapes.ts). */
+export function readShaped(at: u32, shape: u32, row: u32, most: u32): u32 { return shaped(address(at), end, shape, rowAt(row), most); }
 
-/** Hashes PAYLOAD[0 … length) with XXH3-64; the u64 stands in RESULT. */
-export function hashBytes(length: u32, seedLow: u32, seedHigh: u32): void { store<u64>(layout.RESULT, xxh3(layout.PAYLOAD, length, whole(seedLow, seedHigh))); }
+/** Hashes SEEN[0 … length) with XXH3-64; the u64 stands in RESULT. */
+export function hashBytes(length: u32, seedLow: u32, seedHigh: u32): void { store<u64>(layout.RESULT, xxh3(layout.SEEN, length, whole(seedLow, seedHigh))); }
 /** Local hashes of `blocks` blocks of `blockBytes` bytes from TOKENS[first …), to LOCALS[to …). */
 export function hashBlocks(first: u32, blocks: u32, blockBytes: u32, seedLow: u32, seedHigh: u32, to: u32): void {
   xxh3Blocks(layout.TOKENS + (<usize>first << 2), blocks, blockBytes, whole(seedLow, seedHigh), layout.LOCALS + (<usize>to << 3));

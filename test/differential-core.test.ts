@@ -142,15 +142,17 @@ for (const build of ['tiny', 'tiny-wide'] as const) {
         if (roll < 30) {
           counts.learn++;
           const event = randomEvent(random, chain, chains, evil);
-          if (random.chance(0.5)) learnFromArrays(core, event);
-          else core.learnRead(numbers, readEvent(event), event.salted);
+          const more = random.chance(0.3) ? [randomEvent(random, chain, chains, evil)] : [];
+          const alike = more.filter((next) => sameForm(event, next));
+          if (random.chance(0.5)) for (const one of [event, ...alike]) learnFromArrays(core, one);
+          else core.learnRead(numbers, readEvents([event, ...alike]), event.salted);
           assert.ok(event.blocks.length > 0);
-          model.learn(event);
+          for (const one of [event, ...alike]) model.learn(one);
         } else if (roll === 30 && random.chance(5 * evil)) {
           counts.distrust++;
           const { blocks, ...rest } = randomEvent(random, chain, chains, evil);
           const event = { ...rest, blocks: blocks.slice(0, 2) };
-          core.distrust(numbers, readEvent(event));
+          core.distrust(numbers, readEvents([event])[0]!);
           model.distrust(event.blocks.map(({ child }) => child));
         } else if (roll < 60) {
           counts.store++;
@@ -311,23 +313,34 @@ function learnFromArrays(core: Core, event: ModelEvent): void {
   });
 }
 
-/** The same event as a reader lays it out in `numbers`. */
-function readEvent(event: ModelEvent): ReadEvent {
-  const digests = digestsOf(event);
+/** Whether two events may be learned in one go. */
+function sameForm(a: ModelEvent, b: ModelEvent): boolean {
+  return a.salted === b.salted && (digestsOf(a) === null) === (digestsOf(b) === null);
+}
+
+/** The same events as a reader lays them out in `numbers`, one behind the other. */
+function readEvents(events: readonly ModelEvent[]): ReadEvent[] {
+  const blocks = events.flatMap((event) => event.blocks);
+  const digests = digestsOf({ ...events[0]!, blocks });
   numbers.load(
     new Uint32Array(0),
-    BigUint64Array.from(event.blocks, (block) => block.child),
+    BigUint64Array.from(blocks, (block) => block.child),
     digests,
   );
-  for (const [i, { local }] of event.blocks.entries()) numbers.setLocal(i, local);
-  return {
-    hasParent: event.parent !== null,
-    parentLow: Number((event.parent ?? 0n) & 0xffff_ffffn),
-    parentHigh: Number((event.parent ?? 0n) >> 32n),
-    blockCount: event.blocks.length,
-    hashForm: digests === null ? 'integers' : 'digests',
-    hashesAt: 0,
-  };
+  for (const [i, { local }] of blocks.entries()) numbers.setLocal(i, local);
+  let hashesAt = 0;
+  return events.map((event) => {
+    const first = hashesAt;
+    hashesAt += event.blocks.length;
+    return {
+      hasParent: event.parent !== null,
+      parentLow: Number((event.parent ?? 0n) & 0xffff_ffffn),
+      parentHigh: Number((event.parent ?? 0n) >> 32n),
+      blockCount: event.blocks.length,
+      wholeDigests: digests !== null,
+      hashesAt: first,
+    };
+  });
 }
 
 test.run();

@@ -10,8 +10,9 @@ import { type Plan, planOf } from '../core/plan.js';
 import { hashedNumbers } from '../events/local-hashes.js';
 import type { NormalisedStored } from '../events/normaliser.js';
 import { whyNotLearned } from '../events/stored-blocks.js';
-import { publisherKey, type Source } from '../events/worker-events.js';
+import { publisherKey, type Source, type WorkerMessage } from '../events/worker-events.js';
 import { StoreFrameError, splitStoreFrames } from '../wire/mooncake.js';
+import type { StoredEvent } from '../wire/worker-event.js';
 import { hitReasons, type Reason, type ReasonCode, reason } from './reasons.js';
 import { objectsOfKeys, ReconcileToken, type ReconcileWatermark, watermarkFault } from './reconcile.js';
 import { sequenceStep } from './sequence.js';
@@ -60,6 +61,9 @@ export class SharedCache {
   #stopped = false;
   #clearedForPending = false;
   #scattered = false;
+  /** Events being learned together, and the same without their verdicts; kept for their memory. */
+  readonly #run: NormalisedStored[] = [];
+  readonly #read: StoredEvent[] = [];
   #lastClear: string | null = null;
   #reconcile: ReconcileToken | null = null;
   readonly #messages = new Map<string, number>();
@@ -124,16 +128,68 @@ export class SharedCache {
 
   /** Learns a stored event of a worker's rank; call it before the GPU index sees the event. Only GPU blocks teach. */
   observeStored(source: Source, stored: NormalisedStored): Learned {
-    const blocked = this.#whyIdle();
-    if (blocked !== null) return this.#refuse(blocked);
-    const { core, contract } = this.#force!;
-    if (!this.#admits(source)) return this.#refuse('source-not-admitted');
-    const { event } = stored;
-    const refused = whyNotLearned(stored, contract);
-    if (refused === 'ambiguous-namespace') core.distrust(event.place(sharedNumbers()), event);
-    if (refused !== null) return this.#refuse(refused);
+    const refused = this.#whyRefused(source, stored);
+    if (refused !== null) return this.#refuse(refused, stored);
+    return { blocks: this.#learn([stored]), refused: null };
+  }
+
+  /** Learns all stored events of a message: the same as observing each, and faster. Returns the blocks learned or confirmed. */
+  observeMessage({ source, events }: WorkerMessage): number {
+    const run = this.#run;
+    let blocks = 0;
+    let learned = 0;
+    for (let i = 0; i < events.length; i++) {
+      const event = events[i]!;
+      if (event.kind !== 'stored') continue;
+      const refused = this.#whyRefused(source, event);
+      if (refused === null && run.length > 0 && this.#extends(run[0]!, blocks, event)) {
+        run.push(event);
+        blocks += event.event.blockCount;
+        continue;
+      }
+      // What was said before is learned before what is said now has any effect.
+      learned += this.#learn(run);
+      run.length = 0;
+      if (refused !== null) this.#refuse(refused, event);
+      else run.push(event);
+      blocks = event.event.blockCount;
+    }
+    learned += this.#learn(run);
+    run.length = 0;
+    return learned;
+  }
+
+  /** Whether `next` may be learned in one go with the `blocks` blocks from `first` on: it stands right behind them, in the same form. */
+  #extends(first: NormalisedStored, blocks: number, next: NormalisedStored): boolean {
+    const a = first.event;
+    const b = next.event;
+    return (
+      a.hashed &&
+      b.hashed &&
+      b.numbers === a.numbers &&
+      b.hashesAt === a.hashesAt + blocks &&
+      b.wholeDigests === a.wholeDigests &&
+      (next.namespace === null) === (first.namespace === null) &&
+      blocks + b.blockCount <= this.#force!.core.eventBlocks
+    );
+  }
+
+  #learn(run: readonly NormalisedStored[]): number {
+    if (run.length === 0) return 0;
+    const { core } = this.#force!;
     this.#compact(core);
-    return { blocks: core.learnRead(hashedNumbers(stored), event, stored.namespace !== null), refused: null };
+    const first = run[0]!;
+    const numbers = hashedNumbers(first);
+    const read = this.#read;
+    for (let i = 0; i < run.length; i++) read[i] = run[i]!.event;
+    read.length = run.length;
+    return core.learnRead(numbers, read, first.namespace !== null);
+  }
+
+  #whyRefused(source: Source, stored: NormalisedStored): NonNullable<Learned['refused']> | null {
+    const idle = this.#whyIdle();
+    if (idle !== null) return idle;
+    return this.#admits(source) ? whyNotLearned(stored, this.#force!.contract) : 'source-not-admitted';
   }
 
   /** Whether the source may teach. Events of a message come from one source, so the last answer is kept. */
@@ -346,8 +402,10 @@ export class SharedCache {
     tally(this.#clears, cause);
   }
 
-  #refuse(refused: NonNullable<Learned['refused']>): Learned {
+  /** Counts the refusal. What contradicts its publisher's own words costs the credit of what was learned from them. */
+  #refuse(refused: NonNullable<Learned['refused']>, { event }: NormalisedStored): Learned {
     tally(this.#refusals, refused);
+    if (refused === 'ambiguous-namespace') this.#force!.core.distrust(event.place(sharedNumbers()), event);
     return { blocks: 0, refused };
   }
 

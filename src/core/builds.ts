@@ -13,8 +13,8 @@ export interface CoreExports extends Record<string, unknown> {
   readonly memory: WebAssembly.Memory;
   hashBlocks(blocks: number, blockBytes: number, seedLow: number, seedHigh: number, firstOut: number): void;
   configure(): number;
-  learn(hasParent: number, salted: number, blocks: number, digests: number): number;
-  distrust(blocks: number, digests: number): void;
+  learn(events: number, salted: number, digests: number): number;
+  distrust(digests: number): void;
   applyMessage(length: number): number;
   reconcile(objects: number, withEdge: number): void;
   clearResidency(): void;

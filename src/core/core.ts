@@ -1,7 +1,7 @@
 // One instance of the WebAssembly core behind typed calls. This folder alone knows pointers: what goes in is copied to the core's
 // fixed input area, what comes out is read from views that never detach, since the memory never grows.
 import { type BuildName, type CoreExports, globalOf, instantiateBuild, loadBuild } from './builds.js';
-import type { HashForm, HashSeed, Numbers } from './numbers.js';
+import type { HashSeed, Numbers } from './numbers.js';
 import { encodePlan, type Plan } from './plan.js';
 import { type CoreStats, readStats } from './stats.js';
 
@@ -24,7 +24,8 @@ export interface ReadEvent {
   readonly parentLow: number;
   readonly parentHigh: number;
   readonly blockCount: number;
-  readonly hashForm: HashForm;
+  /** Its hashes are 32-byte digests. */
+  readonly wholeDigests: boolean;
   /** Index of the first hash, and of the first local hash. */
   readonly hashesAt: number;
 }
@@ -90,6 +91,8 @@ export interface GroupCensus {
 
 /** Blocks of a prompt that are hashed before the first look whether they are known. */
 const FIRST_PART = 128;
+/** Of a stored event as it is learned. */
+const HEADER_BYTES = 16;
 const STAGED_BYTES = 40; // assembly/objects.ts
 const MEMBERS_CELL = 3; // assembly/cells.ts
 
@@ -218,38 +221,50 @@ export class Core {
   }
 
   /** Learns the blocks whose local hashes stand in the request area; returns how many were learned or confirmed. */
-  learn(event: LearnEvent): number {
-    const blocks = Math.min(event.lows.length, this.#eventBlocks);
-    this.#inputLongs[0] = event.parent ?? 0n;
-    if (event.digests === null)
-      this.#inputLongs.set(blocks === event.lows.length ? event.lows : event.lows.subarray(0, blocks), 1);
-    else this.#input.set(event.digests.subarray(0, blocks * 32), 8);
-    return this.#exports.learn(
-      event.parent === null ? 0 : 1,
-      event.salted ? 1 : 0,
-      blocks,
-      event.digests === null ? 0 : 1,
-    );
+  learn({ parent, lows, digests, salted }: LearnEvent): number {
+    const blocks = Math.min(lows.length, this.#eventBlocks);
+    this.#inputLongs[0] = parent ?? 0n;
+    this.#inputWords[2] = blocks;
+    this.#inputWords[3] = parent === null ? 0 : 1;
+    if (digests === null) this.#inputLongs.set(blocks === lows.length ? lows : lows.subarray(0, blocks), 2);
+    else this.#input.set(digests.subarray(0, blocks * 32), HEADER_BYTES);
+    return this.#exports.learn(1, salted ? 1 : 0, digests === null ? 0 : 1);
   }
 
-  /** Learns an event whose hashes and local hashes stand in `numbers`. */
-  learnRead(numbers: Numbers, event: ReadEvent, salted: boolean): number {
-    const blocks = this.#placeChildren(numbers, event);
-    this.#inputWords[0] = event.parentLow;
-    this.#inputWords[1] = event.parentHigh;
-    copyWords(numbers.locals, event.hashesAt * 2, this.#requestWords, 0, blocks * 2);
-    return this.#exports.learn(event.hasParent ? 1 : 0, salted ? 1 : 0, blocks, event.hashForm === 'digests' ? 1 : 0);
+  /**
+   * Learns events that stand one behind the other in `numbers` (hashes and local hashes), of one form and together of at most `eventBlocks`
+   * blocks, or a single one of any size. Returns the blocks learned or confirmed.
+   */
+  learnRead(numbers: Numbers, events: readonly ReadEvent[], salted: boolean): number {
+    const { hashesAt, wholeDigests } = events[0]!;
+    const blocks = this.#placeEvents(numbers, events);
+    copyWords(numbers.locals, hashesAt * 2, this.#requestWords, 0, blocks * 2);
+    return this.#exports.learn(events.length, salted ? 1 : 0, wholeDigests ? 1 : 0);
   }
 
   /** Ends the credit of what was learned about an event's blocks: its publisher contradicts itself about them. */
   distrust(numbers: Numbers, event: ReadEvent): void {
-    this.#exports.distrust(this.#placeChildren(numbers, event), event.hashForm === 'digests' ? 1 : 0);
+    this.#placeEvents(numbers, [event]);
+    this.#exports.distrust(event.wholeDigests ? 1 : 0);
   }
 
-  #placeChildren(numbers: Numbers, { blockCount, hashForm, hashesAt }: ReadEvent): number {
-    const blocks = Math.min(blockCount, this.#eventBlocks);
-    if (hashForm !== 'digests') copyWords(numbers.lows, hashesAt * 2, this.#inputWords, 2, blocks * 2);
-    else this.#input.set(numbers.digests.subarray(hashesAt * 32, (hashesAt + blocks) * 32), 8);
+  /** Lays out headers and children (assembly/edges.ts); returns the blocks of all events. */
+  #placeEvents(numbers: Numbers, events: readonly ReadEvent[]): number {
+    const { hashesAt, wholeDigests } = events[0]!;
+    const words = this.#inputWords;
+    let blocks = 0;
+    for (let i = 0; i < events.length; i++) {
+      const event = events[i]!;
+      const own = Math.min(event.blockCount, this.#eventBlocks);
+      words[i * 4] = event.parentLow;
+      words[i * 4 + 1] = event.parentHigh;
+      words[i * 4 + 2] = own;
+      words[i * 4 + 3] = event.hasParent ? 1 : 0;
+      blocks += own;
+    }
+    const at = events.length * HEADER_BYTES;
+    if (wholeDigests) this.#input.set(numbers.digests.subarray(hashesAt * 32, (hashesAt + blocks) * 32), at);
+    else copyWords(numbers.lows, hashesAt * 2, words, at / 4, blocks * 2);
     return blocks;
   }
 

@@ -15,10 +15,10 @@ interface Exports extends Record<string, unknown> {
   readonly memory: WebAssembly.Memory;
   begin(length: number): void;
   skip(at: number): number;
-  readTokens(at: number, first: number): number;
-  readHashes(at: number, first: number): number;
-  readParent(at: number): number;
-  readShaped(at: number, shape: number, firstHash: number, firstToken: number): number;
+  readTokens(at: number, row: number): number;
+  readHashes(at: number, row: number): number;
+  readParent(at: number, row: number): number;
+  readShaped(at: number, shape: number, row: number, most: number): number;
   hashBytes(length: number, seedLow: number, seedHigh: number): void;
   hashBlocks(first: number, blocks: number, blockBytes: number, low: number, high: number, to: number): void;
   hashWindows(first: number, blocks: number, blockBytes: number, low: number, high: number, to: number): void;
@@ -43,20 +43,28 @@ const DIGEST_BYTES = 32;
 /** What the hashes of one list are. */
 export type HashForm = 'none' | 'integers' | 'digests';
 const FORMS: readonly HashForm[] = ['none', 'integers', 'digests'];
+/** The form of 32-byte digests, as it stands in a row. */
+export const DIGEST_FORM = 2;
 
-/** Where an event's numbers stand, and how many there are. */
-export interface EventNumbers {
-  hashesAt: number;
-  blockCount: number;
-  hashForm: HashForm;
-  /** Whether there is a block before the first one; its hash's low 64 bits in two halves, and the digest where the wire carries it. */
-  hasParent: boolean;
-  parentLow: number;
-  parentHigh: number;
-  parentDigest: Uint8Array | null;
-  tokensAt: number;
-  tokenCount: number;
-  tokenPairs: boolean;
+/** Words of a row, and what they hold (assembly/rows.ts). */
+export const ROW_WORDS = 16;
+export const ROW = {
+  hashesAt: 0,
+  blockCount: 1,
+  hashForm: 2,
+  tokensAt: 3,
+  tokenCount: 4,
+  pairs: 5,
+  parentForm: 6,
+  parentLow: 7,
+  parentHigh: 8,
+  parentAt: 9,
+  nilKeys: 10,
+} as const;
+
+/** The name of a form as it stands in a row. */
+export function hashForm(code: number): HashForm {
+  return FORMS[code]!;
 }
 
 /** A step of a shape: what stands between two literals (assembly/shapes.ts). */
@@ -87,25 +95,19 @@ export class Numbers {
   readonly digests: Uint8Array;
   /** Local hashes, as pairs of words; a block's stands at the index of its engine hash. */
   readonly locals: Uint32Array;
+  /** Where each event's numbers stand: a row of words each. */
+  readonly rows: Uint32Array;
   /** Counts payloads: what was read before belongs to an earlier one. */
   epoch = 0;
 
-  // What the last successful call read: `count` numbers at index `first`.
-  first = 0;
-  count = 0;
-  /** Token ids came as pairs. */
-  paired = false;
-  form: HashForm = 'none';
   readonly #exports: Exports;
   readonly #result: Uint32Array;
   readonly #resultLongs: BigUint64Array;
   readonly #lowLongs: BigUint64Array;
   readonly #localLongs: BigUint64Array;
-  readonly #payloadAt: number;
+  readonly #hashInput: Uint8Array;
   readonly #shapes: Uint8Array;
   readonly #shapeBytes: number;
-  #tokensUsed = 0;
-  #hashesUsed = 0;
 
   constructor() {
     compiled ??= new WebAssembly.Module(decodeModule(wasmBase64));
@@ -116,42 +118,35 @@ export class Numbers {
     this.payloadBytes = at('PAYLOAD_BYTES');
     this.tokenCap = at('TOKEN_CAP');
     this.hashCap = at('HASH_CAP');
-    this.#payloadAt = at('PAYLOAD');
-    this.bytes = new Uint8Array(buffer, this.#payloadAt, this.payloadBytes + at('GUARD'));
+    this.bytes = new Uint8Array(buffer, at('PAYLOAD'), this.payloadBytes + at('GUARD'));
+    this.rows = new Uint32Array(buffer, at('ROWS'), at('EVENT_CAP') * ROW_WORDS);
     this.tokens = new Uint32Array(buffer, at('TOKENS'), this.tokenCap);
     this.shapeCap = at('SHAPE_CAP');
     this.#shapeBytes = at('SHAPE_BYTES');
     this.#shapes = new Uint8Array(buffer, at('SHAPES'), this.shapeCap * this.#shapeBytes);
-    this.lows = new Uint32Array(buffer, at('LOWS'), this.hashCap * 2 + 2);
+    this.lows = new Uint32Array(buffer, at('LOWS'), this.hashCap * 2);
     this.#lowLongs = new BigUint64Array(buffer, at('LOWS'), this.hashCap);
-    this.digests = new Uint8Array(buffer, at('DIGESTS'), (this.hashCap + 1) * DIGEST_BYTES);
+    this.digests = new Uint8Array(buffer, at('DIGESTS'), this.hashCap * DIGEST_BYTES);
     this.locals = new Uint32Array(buffer, at('LOCALS'), this.hashCap * 2);
     this.#localLongs = new BigUint64Array(buffer, at('LOCALS'), this.hashCap);
+    this.#hashInput = new Uint8Array(buffer, at('SEEN'), this.payloadBytes);
     this.#result = new Uint32Array(buffer, at('RESULT'), 16);
     this.#resultLongs = new BigUint64Array(buffer, at('RESULT'), 1);
   }
 
   /** Takes a payload of at most `payloadBytes` bytes; everything read before is gone. */
   open(payload: Uint8Array): void {
-    this.#start();
+    this.epoch++;
     this.bytes.set(payload);
     this.#exports.begin(payload.length);
   }
 
-  /** Takes the numbers of one event from arrays, at index 0. False when there is no room for so many. */
-  load(tokenIds: Uint32Array, low64: BigUint64Array, digests: Uint8Array | null): boolean {
-    this.#start();
-    if (tokenIds.length > this.tokenCap || low64.length > this.hashCap) return false;
+  /** Takes the numbers of one event from arrays, to index 0; everything read before is gone. */
+  load(tokenIds: Uint32Array, low64: BigUint64Array, digests: Uint8Array | null): void {
+    this.epoch++;
     this.tokens.set(tokenIds);
     this.#lowLongs.set(low64);
     if (digests !== null) this.digests.set(digests);
-    return true;
-  }
-
-  #start(): void {
-    this.epoch++;
-    this.#tokensUsed = 0;
-    this.#hashesUsed = 0;
   }
 
   /** The position behind the value at `at`, 0 when it is no whole MessagePack value. */
@@ -159,45 +154,19 @@ export class Numbers {
     return this.#exports.skip(at);
   }
 
-  /** Reads a list of token ids: the position behind it, 0 when it was not read (`fault` says why). */
-  readTokens(at: number): number {
-    const end = this.#exports.readTokens(at, this.#tokensUsed);
-    if (end === 0) return 0;
-    this.first = this.#tokensUsed;
-    this.count = this.#result[0]!;
-    this.paired = this.#result[1] === 1;
-    this.#tokensUsed += this.count;
-    return end;
+  /** Reads a list of token ids into a row: the position behind it, 0 when it was not read (`fault` says why). */
+  readTokens(at: number, row: number): number {
+    return this.#exports.readTokens(at, row);
   }
 
   /** Reads a list of engine hashes, likewise. */
-  readHashes(at: number): number {
-    const end = this.#exports.readHashes(at, this.#hashesUsed);
-    return end === 0 ? 0 : this.#tookHashes(end, this.#result[0]!);
+  readHashes(at: number, row: number): number {
+    return this.#exports.readHashes(at, row);
   }
 
-  #tookHashes(end: number, count: number): number {
-    this.first = this.#hashesUsed;
-    this.count = count;
-    this.form = FORMS[this.#result[1]!]!;
-    this.#hashesUsed += count;
-    return end;
-  }
-
-  /** Reads a parent's hash or nil into `event`, likewise. */
-  readParent(at: number, event: EventNumbers): number {
-    const end = this.#exports.readParent(at);
-    if (end !== 0) this.#takeParent(event);
-    return end;
-  }
-
-  #takeParent(event: EventNumbers): void {
-    const form = this.#result[7]!;
-    event.hasParent = form !== 0;
-    if (form === 0) return;
-    event.parentLow = this.lows[this.hashCap * 2]!;
-    event.parentHigh = this.lows[this.hashCap * 2 + 1]!;
-    if (FORMS[form] === 'digests') event.parentDigest = this.copyDigests(this.hashCap, 1);
+  /** Reads a parent's hash or nil, likewise. */
+  readParent(at: number, row: number): number {
+    return this.#exports.readParent(at, row);
   }
 
   /**
@@ -224,28 +193,20 @@ export class Numbers {
     return true;
   }
 
-  /** Reads the event at `at` into `event` if it has the shape kept at that place: the position behind it, 0 when it has another. */
-  readShaped(at: number, shape: number, event: EventNumbers): number {
-    const end = this.#exports.readShaped(at, shape, this.#hashesUsed, this.#tokensUsed);
-    if (end === 0) return 0;
-    const result = this.#result;
-    event.hashesAt = this.#hashesUsed;
-    event.blockCount = result[5]!;
-    event.hashForm = FORMS[result[6]!]!;
-    event.tokensAt = this.#tokensUsed;
-    event.tokenCount = result[8]!;
-    event.tokenPairs = result[9] === 1;
-    this.count = result[10]!;
-    this.#hashesUsed += event.blockCount;
-    this.#tokensUsed += event.tokenCount;
-    if (result[7] !== 0) this.#takeParent(event);
-    return end;
+  /** Reads events of the shape kept at that place, at most `most`, into rows from `row` on. Returns how many; `position` is behind them. */
+  readShaped(at: number, shape: number, row: number, most: number): number {
+    return this.#exports.readShaped(at, shape, row, most);
   }
 
-  /** Why the last call failed. */
+  /** The position behind what `readShaped` read last. */
+  get position(): number {
+    return this.#result[0]!;
+  }
+
+  /** Why the last list was not read. */
   get fault(): NumberFault {
-    const [, , why, address, index] = this.#result;
-    return { why: FAULTS[why!] as NumberFault['why'], at: address! - this.#payloadAt, index: index! };
+    const [why, at, index] = this.#result;
+    return { why: FAULTS[why!] as NumberFault['why'], at: at!, index: index! };
   }
 
   /** A copy of the low 64 bits of `count` engine hashes. */
@@ -290,9 +251,9 @@ export class Numbers {
     this.#localLongs[index] = hash;
   }
 
-  /** XXH3-64 of at most `payloadBytes` bytes. The payload's place is used for it: read the payload's structure first. */
+  /** XXH3-64 of at most `payloadBytes` bytes. */
   hash(bytes: Uint8Array, { low, high }: HashSeed): bigint {
-    this.bytes.set(bytes);
+    this.#hashInput.set(bytes);
     this.#exports.hashBytes(bytes.length, low, high);
     return this.#resultLongs[0]!;
   }

@@ -1,7 +1,7 @@
 // A cursor over one payload: the structure of a message (headers, names, short values) is read here in TypeScript, byte by byte and
 // without making values of what nobody asked for; number lists are left to core/numbers.ts. It believes no length before what
 // follows is known to be there, and does not recurse.
-import type { Numbers } from '../core/numbers.js';
+import { type Numbers, ROW_WORDS } from '../core/numbers.js';
 import { WireError } from '../errors.js';
 import { boundedDecoder } from './msgpack.js';
 import { TextTable } from './texts.js';
@@ -29,6 +29,8 @@ export class Cursor {
   at = 0;
   /** The tag of the event in hand, null until it is known. */
   tag: string | null = null;
+  /** The event in hand's row in `numbers`. */
+  row = 0;
   /** What varies in the event in hand: step, start and end, one after the other (core/numbers.ts, `keepShape`). */
   readonly steps: number[] = [];
   readonly numbers: Numbers;
@@ -51,6 +53,20 @@ export class Cursor {
     this.at = 0;
     this.#end = payload.length;
     this.#wholeBytes = 0;
+    this.row = 0;
+  }
+
+  /** Starts on an event that is to be read field by field. */
+  startEvent(): void {
+    this.tag = null;
+    this.steps.length = 0;
+    this.numbers.rows.fill(0, this.row * ROW_WORDS, (this.row + 1) * ROW_WORDS);
+  }
+
+  /** Whether the event in hand has given that list. */
+  passed(step: number): boolean {
+    for (let i = 0; i < this.steps.length; i += 3) if (this.steps[i] === step) return true;
+    return false;
   }
 
   get atEnd(): boolean {

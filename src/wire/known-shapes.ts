@@ -1,10 +1,9 @@
 // Shapes of stored events seen lately. A worker writes its events in one or a few shapes (which fields, which medium, which adapter), and
-// one that was read field by field is recognised from then on by its bytes, in one call (assembly/shapes.ts). Their number is bounded; a
+// one that was read field by field is recognised from then on by its bytes, many events in one call (assembly/shapes.ts). Their number is bounded; a
 // stream whose events never look alike stops being remembered.
 import { STEP } from '../core/numbers.js';
 import type { Cursor } from './cursor.js';
-import { checkNumbers } from './read-event.js';
-import { type EventShape, StoredRecord } from './worker-event.js';
+import { type EventShape, StoredRecord, type WorkerEvent } from './worker-event.js';
 
 /** Shapes tried for one event, the latest first. */
 const TRIED = 4;
@@ -23,35 +22,28 @@ export class KnownShapes {
   /** The latest first. */
   readonly #kept: Kept[] = [];
   readonly #cap: number;
-  #spare = new StoredRecord();
   #misses = 0;
 
   constructor(cap: number) {
     this.#cap = cap;
   }
 
-  /** Reads the event at the cursor if its shape is known; null, and nothing is passed, when it is not. */
-  read(cursor: Cursor): StoredRecord | null {
-    const { at, head, numbers } = cursor;
-    const event = this.#spare;
+  /** Reads the events at the cursor that share a known shape, at most `most`, to the end of `events`. False when there is none. */
+  read(cursor: Cursor, most: number, events: WorkerEvent[]): boolean {
+    const { at, head, numbers, row } = cursor;
     for (let i = 0; i < this.#kept.length && i < TRIED; i++) {
-      const kept = this.#kept[i]!;
-      if (kept.head !== head) continue;
-      const end = numbers.readShaped(at, kept.place, event);
-      if (end === 0) continue;
+      const { place, head: first, shape } = this.#kept[i]!;
+      if (first !== head) continue;
+      const read = numbers.readShaped(at, place, row, most);
+      if (read === 0) continue;
       if (i > 0) this.#moveToFront(i);
-      this.#spare = new StoredRecord();
       this.#misses = 0;
-      cursor.tag = 'BlockStored';
-      event.shape = kept.shape;
-      event.numbers = numbers;
-      event.epoch = numbers.epoch;
-      if (kept.shape.nilKeys) event.nilKeyCount = numbers.count;
-      checkNumbers(event);
-      cursor.at = end;
-      return event;
+      for (let event = 0; event < read; event++) events.push(new StoredRecord(numbers, row + event, shape));
+      cursor.row = row + read;
+      cursor.at = numbers.position;
+      return true;
     }
-    return null;
+    return false;
   }
 
   #moveToFront(index: number): void {

@@ -7,7 +7,7 @@ import { FIELD, FieldNames, UNKNOWN_FIELD } from './field-names.js';
 import { KnownShapes } from './known-shapes.js';
 import { Fault, readEvent } from './read-event.js';
 import { describe } from './values.js';
-import { StoredRecord, type UnreadEvent, type WorkerEvent } from './worker-event.js';
+import type { UnreadEvent, WorkerEvent } from './worker-event.js';
 
 /** Most events in a batch. */
 export const MAX_BATCH_EVENTS = 65_536;
@@ -97,19 +97,25 @@ export class BatchReader {
     }
     const events: WorkerEvent[] = [];
     const rejected: RejectedEvent[] = [];
-    for (let index = 0; index < count; index++) {
+    while (events.length + rejected.length < count) {
+      const index = events.length + rejected.length;
+      if (this.#shapes.read(cursor, count - index, events)) continue;
       const event = this.#readEvent();
       if ('type' in event) events.push(event);
       else rejected.push({ index, ...event });
+      cursor.row++;
     }
     return { events, rejected };
   }
 
+  /** Reads an event field by field; the next one of its shape is recognised. */
   #readEvent(): WorkerEvent | UnreadEvent {
     const cursor = this.#cursor;
     const start = cursor.at;
     try {
-      return this.#shapes.read(cursor) ?? this.#readNew(start);
+      const event = readEvent(cursor, this.#names);
+      if (event.type === 'stored') this.#shapes.keep(cursor, start, event.shape);
+      return event;
     } catch (fault) {
       if (!(fault instanceof Fault)) throw fault;
       const { tag } = cursor;
@@ -119,15 +125,6 @@ export class BatchReader {
         tag === null || tag === 'BlockRemoved' || tag === 'AllBlocksCleared' || fault.code === 'tag-conflict';
       return { code: fault.code, text: fault.text, lostRemoval };
     }
-  }
-
-  /** Reads an event field by field; the next one of its shape is recognised. */
-  #readNew(start: number): WorkerEvent {
-    const cursor = this.#cursor;
-    cursor.steps.length = 0;
-    const event = readEvent(cursor, this.#names);
-    if (event instanceof StoredRecord) this.#shapes.keep(cursor, start, event.shape);
-    return event;
   }
 
   /** No batch, if it is a value at all. */

@@ -1,7 +1,7 @@
 // Reads one KV event of a vLLM worker in both of its encodings, tagged map (vLLM of June 2026 on) and tagged array (before): structure
 // and short values here, lists of numbers by core/numbers.ts. A bad event is thrown as a Fault and caught by read-batch.ts, which
 // passes over it. Rules: spec/kv-events.md 1.5–1.8.
-import { type NumberFault, STEP } from '../core/numbers.js';
+import { hashForm, type NumberFault, ROW, ROW_WORDS, STEP } from '../core/numbers.js';
 import { type Cursor, OPAQUE } from './cursor.js';
 import { FIELD, FIELD_NAMES, type FieldNames, UNKNOWN_FIELD } from './field-names.js';
 import { describe, isMap } from './values.js';
@@ -27,7 +27,7 @@ export class Fault {
 
 /** Reads the event at the cursor. `cursor.tag` is its tag as soon as that is known. */
 export function readEvent(cursor: Cursor, names: FieldNames): WorkerEvent {
-  cursor.tag = null;
+  cursor.startEvent();
   const items = cursor.array();
   if (items > 0) {
     const tag = readTag(cursor);
@@ -44,22 +44,21 @@ export function readEvent(cursor: Cursor, names: FieldNames): WorkerEvent {
 
 /** Reads a stored event field by field, noting in `cursor.steps` what varies between events of the same shape. */
 function readStored(cursor: Cursor, names: FieldNames, form: 'map' | 'positional', count: number): StoredRecord {
-  const event = new StoredRecord();
-  event.shape = new EventShape(form);
-  event.tokensAt = -1;
+  const event = new StoredRecord(cursor.numbers, cursor.row, new EventShape(form));
   if (form === 'map') readPairs(cursor, names, count, event, storedField);
   else readStoredSlots(cursor, count, event);
-  if (event.numbers === null) throw missing(FIELD.blockHashes);
-  if (event.tokensAt < 0) throw missing(FIELD.tokenIds);
+  if (!cursor.passed(STEP.hashes)) throw missing(FIELD.blockHashes);
+  if (!cursor.passed(STEP.tokens)) throw missing(FIELD.tokenIds);
   if (event.shape.blockSize < 0) throw missing(FIELD.blockSize);
-  checkNumbers(event);
+  if (event.tokenCount > MAX_EVENT_TOKENS) throw tooMany(event.tokenCount);
+  checkParent(cursor, event);
   return event;
 }
 
-/** What must hold of a stored event's numbers whatever its shape. */
-export function checkNumbers(event: StoredRecord): void {
-  if (event.tokenCount > MAX_EVENT_TOKENS) throw tooMany(event.tokenCount);
-  if (event.hasParent && event.blockCount > 0 && (event.parentDigest !== null) !== (event.hashForm === 'digests')) {
+/** The parent's hash must have the form of the blocks' hashes. */
+function checkParent({ numbers, row }: Cursor, event: StoredRecord): void {
+  const parentForm = hashForm(numbers.rows[row * ROW_WORDS + ROW.parentForm]!);
+  if (event.hasParent && event.blockCount > 0 && parentForm !== event.hashForm) {
     throw new Fault('hash-mixed', 'of parent_block_hash and block_hashes one is binary, the other integer');
   }
 }
@@ -73,10 +72,10 @@ function readOther(
 ): WorkerEvent {
   switch (tag) {
     case 'BlockRemoved': {
-      const event = new RemovedRecord(form);
+      const event = new RemovedRecord(cursor.numbers, cursor.row, form);
       if (form === 'map') readPairs(cursor, names, count, event, removedField);
       else readRemovedSlots(cursor, count, event);
-      if (event.numbers === null) throw missing(FIELD.blockHashes);
+      if (!cursor.passed(STEP.hashes)) throw missing(FIELD.blockHashes);
       return event;
     }
     case 'AllBlocksCleared': {
@@ -141,13 +140,13 @@ function storedField(cursor: Cursor, field: number, event: StoredRecord): void {
   const { shape } = event;
   switch (field) {
     case FIELD.blockHashes:
-      readHashes(cursor, event);
+      readHashes(cursor);
       break;
     case FIELD.parentBlockHash:
-      readParent(cursor, event);
+      readParent(cursor);
       break;
     case FIELD.tokenIds:
-      readTokens(cursor, event);
+      readTokens(cursor);
       break;
     case FIELD.blockSize:
       shape.blockSize = uint32(cursor, field) ?? -1;
@@ -162,7 +161,7 @@ function storedField(cursor: Cursor, field: number, event: StoredRecord): void {
       shape.cacheSalt = text(cursor, field);
       break;
     case FIELD.extraKeys:
-      readExtraKeys(cursor, event);
+      readExtraKeys(cursor, shape);
       break;
     case FIELD.isEagle:
       shape.isEagle = cursor.value();
@@ -179,7 +178,7 @@ function storedField(cursor: Cursor, field: number, event: StoredRecord): void {
 }
 
 function removedField(cursor: Cursor, field: number, event: RemovedRecord): void {
-  if (field === FIELD.blockHashes) readHashes(cursor, event);
+  if (field === FIELD.blockHashes) readHashes(cursor);
   else placeField(cursor, field, event);
 }
 
@@ -231,7 +230,7 @@ function readStoredSlots(cursor: Cursor, items: number, event: StoredRecord): vo
 }
 
 function readRemovedSlots(cursor: Cursor, items: number, event: RemovedRecord): void {
-  if (items > 0) readHashes(cursor, event);
+  if (items > 0) readHashes(cursor);
   if (items > 1) event.medium = text(cursor, FIELD.medium);
   if (items > REMOVED_SLOTS) readTail(cursor, items - REMOVED_SLOTS, event);
 }
@@ -325,47 +324,38 @@ function takeByKind(cursor: Cursor, slot: number, event: EventShape | RemovedRec
 
 // ---- fields ----
 
-function readHashes(cursor: Cursor, event: StoredRecord | RemovedRecord): void {
+function readHashes(cursor: Cursor): void {
   if (cursor.nil()) throw missing(FIELD.blockHashes);
-  const { numbers } = cursor;
-  const end = numbers.readHashes(cursor.at);
+  const end = cursor.numbers.readHashes(cursor.at, cursor.row);
   if (end === 0) throw numberFault(cursor, FIELD.blockHashes);
   cursor.pass(STEP.hashes, end);
-  event.numbers = numbers;
-  event.epoch = numbers.epoch;
-  event.hashesAt = numbers.first;
-  event.blockCount = numbers.count;
-  event.hashForm = numbers.form;
 }
 
-function readParent(cursor: Cursor, event: StoredRecord): void {
-  const start = cursor.at;
-  const end = cursor.numbers.readParent(start, event);
+function readParent(cursor: Cursor): void {
+  const end = cursor.numbers.readParent(cursor.at, cursor.row);
   if (end === 0) throw numberFault(cursor, FIELD.parentBlockHash);
   cursor.pass(STEP.parent, end);
 }
 
-function readTokens(cursor: Cursor, event: StoredRecord): void {
+function readTokens(cursor: Cursor): void {
   if (cursor.nil()) throw missing(FIELD.tokenIds);
-  const { numbers } = cursor;
-  const end = numbers.readTokens(cursor.at);
+  const end = cursor.numbers.readTokens(cursor.at, cursor.row);
   if (end === 0) throw numberFault(cursor, FIELD.tokenIds);
   cursor.pass(STEP.tokens, end);
-  event.tokensAt = numbers.first;
-  event.tokenCount = numbers.count;
-  event.tokenPairs = numbers.paired;
 }
 
-function readExtraKeys(cursor: Cursor, event: StoredRecord): void {
+function readExtraKeys(cursor: Cursor, shape: EventShape): void {
   const start = cursor.at;
-  event.nilKeyCount = cursor.nils();
-  event.shape.nilKeys = event.nilKeyCount >= 0;
-  if (!event.shape.nilKeys) event.shape.extraKeys = cursor.value();
-  else {
-    const end = cursor.at;
-    cursor.at = start;
-    cursor.pass(STEP.nils, end);
+  const nils = cursor.nils();
+  shape.nilKeys = nils >= 0;
+  if (nils < 0) {
+    shape.extraKeys = cursor.value();
+    return;
   }
+  cursor.numbers.rows[cursor.row * ROW_WORDS + ROW.nilKeys] = nils;
+  const end = cursor.at;
+  cursor.at = start;
+  cursor.pass(STEP.nils, end);
 }
 
 /** The deprecated adapter number. What is no unsigned integer is kept as something else, for then its type matters. */

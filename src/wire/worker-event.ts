@@ -4,9 +4,9 @@
 //
 // Token ids and hashes stand in the reader's memory (core/numbers.ts) and are copied out only when somebody asks for them: an event is
 // good until its reader takes the next message, unless it was made to own its numbers.
-import type { EventNumbers, HashForm, Numbers } from '../core/numbers.js';
+import { DIGEST_FORM, type HashForm, hashForm, type Numbers, ROW, ROW_WORDS } from '../core/numbers.js';
 import { MoonrouteError } from '../errors.js';
-import type { EngineHash, EngineHashes } from './engine-hashes.js';
+import { DIGEST_BYTES, type EngineHash, type EngineHashes } from './engine-hashes.js';
 
 const NO_LOW64 = new BigUint64Array(0);
 const NO_TOKENS = new Uint32Array(0);
@@ -20,17 +20,36 @@ export function nilList(length: number): readonly null[] {
 
 /** Numbers of an event, in the reader's memory or its own. */
 abstract class OwnableNumbers {
-  numbers: Numbers | null = null;
-  epoch = 0;
-  /** Index of the first hash in `numbers`. */
-  hashesAt = 0;
-  blockCount = 0;
-  hashForm: HashForm = 'none';
-  /** Index of the first token in `numbers`. */
-  tokensAt = 0;
-  tokenCount = 0;
+  /** Where they stand, unless the event owns them and was not placed. */
+  numbers: Numbers | null;
+  /** The event's row: in the reader's memory, or its own. */
+  protected words: Uint32Array;
+  protected base: number;
   protected ownHashes: EngineHashes | null = null;
   protected ownTokens: Uint32Array | null = null;
+  private epoch: number;
+
+  constructor(numbers: Numbers, row: number) {
+    this.numbers = numbers;
+    this.words = numbers.rows;
+    this.base = row * ROW_WORDS;
+    this.epoch = numbers.epoch;
+  }
+
+  /** Index of the first hash in `numbers`, and of the first local hash. */
+  get hashesAt(): number {
+    return this.words[this.base + ROW.hashesAt]!;
+  }
+  get blockCount(): number {
+    return this.words[this.base + ROW.blockCount]!;
+  }
+  get hashForm(): HashForm {
+    return hashForm(this.words[this.base + ROW.hashForm]!);
+  }
+  /** The wire carries whole digests, not their low 64 bits alone. */
+  get wholeDigests(): boolean {
+    return this.words[this.base + ROW.hashForm] === DIGEST_FORM;
+  }
 
   /** One hash for each block. Copied out of the reader's memory; throws `stale-event` when that has moved on. */
   get blockHashes(): EngineHashes {
@@ -38,8 +57,8 @@ abstract class OwnableNumbers {
   }
 
   #copyHashes(): EngineHashes {
-    if (this.blockCount === 0) return { low64: NO_LOW64, digests: null };
     const numbers = this.live();
+    if (this.blockCount === 0) return { low64: NO_LOW64, digests: null };
     return {
       low64: numbers.copyLows(this.hashesAt, this.blockCount),
       digests: this.hashForm === 'digests' ? numbers.copyDigests(this.hashesAt, this.blockCount) : null,
@@ -51,16 +70,23 @@ abstract class OwnableNumbers {
     if (this.numbers !== null && this.numbers.epoch === this.epoch) return this.numbers;
     if (this.ownTokens === null || this.ownHashes === null) throw staleEvent();
     scratch.load(this.ownTokens, this.ownHashes.low64, this.ownHashes.digests);
+    this.words[ROW.hashesAt] = 0;
+    this.words[ROW.tokensAt] = 0;
     this.numbers = scratch;
     this.epoch = scratch.epoch;
-    this.hashesAt = 0;
-    this.tokensAt = 0;
     return scratch;
   }
 
   protected live(): Numbers {
     if (this.numbers === null || this.numbers.epoch !== this.epoch) throw staleEvent();
     return this.numbers;
+  }
+
+  protected ownNumbers(tokens: Uint32Array): void {
+    this.ownHashes = this.blockHashes;
+    this.ownTokens = tokens;
+    this.words = this.words.slice(this.base, this.base + ROW_WORDS);
+    this.base = 0;
   }
 }
 
@@ -93,23 +119,40 @@ export class EventShape {
   }
 }
 
-const NO_SHAPE = new EventShape('map');
-
 /** Blocks that entered a cache, as the reader fills it in; everybody else sees a `StoredEvent`. */
-export class StoredRecord extends OwnableNumbers implements EventNumbers {
+export class StoredRecord extends OwnableNumbers {
   readonly type = 'stored';
-  shape: EventShape = NO_SHAPE;
-  /** Entries of the extra keys where all are nil. */
-  nilKeyCount = 0;
-  /** The wire carried pairs of tokens instead of tokens. */
-  tokenPairs = false;
-  hasParent = false;
-  parentLow = 0;
-  parentHigh = 0;
-  parentDigest: Uint8Array | null = null;
+  readonly shape: EventShape;
   /** Its local hashes stand in `numbers`. */
   hashed = false;
+  private ownParent: EngineHash | null = null;
 
+  constructor(numbers: Numbers, row: number, shape: EventShape) {
+    super(numbers, row);
+    this.shape = shape;
+  }
+
+  /** Index of the first token in `numbers`. */
+  get tokensAt(): number {
+    return this.words[this.base + ROW.tokensAt]!;
+  }
+  get tokenCount(): number {
+    return this.words[this.base + ROW.tokenCount]!;
+  }
+  /** The wire carried pairs of tokens instead of tokens. */
+  get tokenPairs(): boolean {
+    return this.words[this.base + ROW.pairs] !== 0;
+  }
+  /** Whether there is a block before the first one, and the low 64 bits of its hash in two halves. */
+  get hasParent(): boolean {
+    return this.words[this.base + ROW.parentForm] !== 0;
+  }
+  get parentLow(): number {
+    return this.words[this.base + ROW.parentLow]!;
+  }
+  get parentHigh(): number {
+    return this.words[this.base + ROW.parentHigh]!;
+  }
   get form(): 'map' | 'positional' {
     return this.shape.form;
   }
@@ -145,11 +188,11 @@ export class StoredRecord extends OwnableNumbers implements EventNumbers {
     return this.shape.loraId;
   }
   get extraKeys(): unknown {
-    return this.shape.nilKeys ? nilList(this.nilKeyCount) : this.shape.extraKeys;
+    return this.shape.nilKeys ? nilList(this.words[this.base + ROW.nilKeys]!) : this.shape.extraKeys;
   }
   /** Entries of the extra keys; -1 where they are absent or no list. */
   get extraKeyCount(): number {
-    if (this.shape.nilKeys) return this.nilKeyCount;
+    if (this.shape.nilKeys) return this.words[this.base + ROW.nilKeys]!;
     return Array.isArray(this.shape.extraKeys) ? this.shape.extraKeys.length : -1;
   }
   get isEagle(): unknown {
@@ -169,8 +212,17 @@ export class StoredRecord extends OwnableNumbers implements EventNumbers {
 
   /** Hash of the block before the first one, null at a prompt's start. */
   get parentBlockHash(): EngineHash | null {
-    if (!this.hasParent) return null;
-    return { low64: (BigInt(this.parentHigh) << 32n) | BigInt(this.parentLow), digest: this.parentDigest };
+    return this.hasParent ? (this.ownParent ?? this.#copyParent()) : null;
+  }
+
+  #copyParent(): EngineHash {
+    const { bytes } = this.live();
+    const at = this.words[this.base + ROW.parentAt]!;
+    const form = hashForm(this.words[this.base + ROW.parentForm]!);
+    return {
+      low64: (BigInt(this.parentHigh) << 32n) | BigInt(this.parentLow),
+      digest: form === 'digests' ? bytes.slice(at, at + DIGEST_BYTES) : null,
+    };
   }
 
   /** Says that the local hashes of its blocks have been made. */
@@ -186,8 +238,8 @@ export class StoredRecord extends OwnableNumbers implements EventNumbers {
 
   /** Copies the numbers out, so that the event outlives its message. */
   own(): this {
-    this.ownHashes = this.blockHashes;
-    this.ownTokens = this.tokenIds;
+    this.ownParent = this.parentBlockHash;
+    this.ownNumbers(this.tokenIds);
     return this;
   }
 }
@@ -203,15 +255,14 @@ export class RemovedRecord extends OwnableNumbers {
   locality: string | null = null;
   ownership: string | null = null;
 
-  constructor(form: 'map' | 'positional') {
-    super();
+  constructor(numbers: Numbers, row: number, form: 'map' | 'positional') {
+    super(numbers, row);
     this.form = form;
   }
 
   /** Copies the hashes out, so that the event outlives its message. */
   own(): this {
-    this.ownHashes = this.blockHashes;
-    this.ownTokens = NO_TOKENS;
+    this.ownNumbers(NO_TOKENS);
     return this;
   }
 }

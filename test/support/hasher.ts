@@ -18,7 +18,7 @@ export interface Hasher {
 
 interface Exports extends Record<string, unknown> {
   memory: WebAssembly.Memory;
-  PAYLOAD: WebAssembly.Global;
+  SEEN: WebAssembly.Global;
   TOKENS: WebAssembly.Global;
   LOCALS: WebAssembly.Global;
   RESULT: WebAssembly.Global;
@@ -35,7 +35,7 @@ export function hasher(): Hasher {
   const module = readFileSync(process.env['MOONROUTE_TEST_WASM'] ?? 'build/wasm/wire.wasm');
   const core = instantiateSync<Exports>(module).exports;
   const memory = core.memory.buffer;
-  const payload: number = core.PAYLOAD.value;
+  const input: number = core.SEEN.value;
   const tokensAt: number = core.TOKENS.value;
   const localsAt: number = core.LOCALS.value;
   const result: number = core.RESULT.value;
@@ -55,7 +55,7 @@ export function hasher(): Hasher {
 
   return {
     hash(bytes, seed) {
-      write(bytes, payload);
+      write(bytes, input);
       core.hashBytes(bytes.length, ...halves(seed));
       return new BigUint64Array(memory, result, 1)[0]!;
     },
