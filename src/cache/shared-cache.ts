@@ -129,7 +129,7 @@ export class SharedCache {
   /** Learns a stored event of a worker's rank; call it before the GPU index sees the event. Only GPU blocks teach. */
   observeStored(source: Source, stored: NormalisedStored): Learned {
     const refused = this.#whyRefused(source, stored);
-    if (refused !== null) return this.#refuse(refused, stored);
+    if (refused !== null) return this.#refuse(source, refused, stored);
     return { blocks: this.#learn([stored]), refused: null };
   }
 
@@ -150,7 +150,7 @@ export class SharedCache {
       // What was said before is learned before what is said now has any effect.
       learned += this.#learn(run);
       run.length = 0;
-      if (refused !== null) this.#refuse(refused, event);
+      if (refused !== null) this.#refuse(source, refused, event);
       else run.push(event);
       blocks = event.event.blockCount;
     }
@@ -402,10 +402,12 @@ export class SharedCache {
     tally(this.#clears, cause);
   }
 
-  /** Counts the refusal. What contradicts its publisher's own words costs the credit of what was learned from them. */
-  #refuse(refused: NonNullable<Learned['refused']>, { event }: NormalisedStored): Learned {
+  /** Counts the refusal. An admitted source that contradicts itself costs the credit of what was learned about those blocks. */
+  #refuse(source: Source, refused: NonNullable<Learned['refused']>, { event, contradicts }: NormalisedStored): Learned {
     tally(this.#refusals, refused);
-    if (refused === 'ambiguous-namespace') this.#force!.core.distrust(event.place(sharedNumbers()), event);
+    if (contradicts && this.#whyIdle() === null && this.#admits(source)) {
+      this.#force!.core.distrust(event.place(sharedNumbers()), event);
+    }
     return { blocks: 0, refused };
   }
 

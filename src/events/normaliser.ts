@@ -34,6 +34,8 @@ export interface NormalisedStored {
   readonly namespace: string | null;
   /** Why it may not teach the shared cache; null when it may. It counts for GPU overlap either way. */
   readonly ineligible: EligibilityReason | 'ambiguous-namespace' | null;
+  /** Its publisher has announced one of its blocks, or its parent, under another namespace: nothing said of these blocks can be believed. */
+  readonly contradicts: boolean;
   readonly event: StoredEvent;
 }
 
@@ -136,12 +138,14 @@ export class EventNormaliser {
     const { dropped, tier, own, ineligible } = verdict;
     if (dropped !== null) return { kind: 'dropped', reason: dropped, event };
     // Disk and external tiers pass as they are: no group and no namespace is learned from them.
-    if (!isNear(tier)) return { kind: 'stored', tier, namespace: own, ineligible, event };
+    if (!isNear(tier)) return { kind: 'stored', tier, namespace: own, ineligible, contradicts: false, event };
     if (publisher.lastShape !== event.shape) learnGroup(publisher, event.groupIdx, verdict.attention);
     publisher.lastShape = event.shape;
     const reason = whyNotMain(publisher, event.groupIdx, verdict.attention);
     if (reason !== null) return { kind: 'dropped', reason, event };
-    if (own === null && this.#namespaces.empty) return { kind: 'stored', tier, namespace: null, ineligible, event };
+    if (own === null && this.#namespaces.empty) {
+      return { kind: 'stored', tier, namespace: null, ineligible, contradicts: false, event };
+    }
     return this.#inNamespace(publisher, event, verdict);
   }
 
@@ -173,13 +177,14 @@ export class EventNormaliser {
     if (known === AMBIGUOUS && own === null) return { kind: 'dropped', reason: 'ambiguous_cache_namespace', event };
     const inherited = known === AMBIGUOUS ? null : known;
     const namespace = own ?? inherited;
-    const contradicts = known === AMBIGUOUS || (inherited !== null && inherited !== namespace);
-    const ambiguous = this.#tag(publisher, event, tier, namespace) || contradicts;
+    const misplaced = known === AMBIGUOUS || (inherited !== null && inherited !== namespace);
+    const contradicts = this.#tag(publisher, event, tier, namespace) || misplaced;
     return {
       kind: 'stored',
       tier,
       namespace,
-      ineligible: ineligible ?? (ambiguous ? 'ambiguous-namespace' : null),
+      ineligible: ineligible ?? (contradicts ? 'ambiguous-namespace' : null),
+      contradicts,
       event,
     };
   }

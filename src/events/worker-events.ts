@@ -145,7 +145,8 @@ export class WorkerEvents {
 
   /** Forgets groups and namespaces of a worker's ranks: it restarted, or is gone. */
   forget(workerId: Source['workerId']): void {
-    for (const [key, { source }] of this.#publishers) if (source.workerId === workerId) this.#publishers.delete(key);
+    for (const [key, { source }] of this.#publishers)
+      if (publisherKey(workerId, source.dpRank) === key) this.#publishers.delete(key);
   }
 
   stats(): WorkerStats {

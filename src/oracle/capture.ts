@@ -1,7 +1,14 @@
-// A captured stream of the Mooncake master: one JSON line a message, {"seq": decimal u64, "topic": hex, "payload": hex}.
-import { MoonrouteError } from '../errors.js';
+// A captured stream of the Mooncake master or of a worker: one JSON line a message, {"seq": decimal u64, "topic": hex, "payload": hex}.
+import { MoonrouteError, WireError } from '../errors.js';
 import { writeSequence } from '../wire/frames.js';
+import { boundedDecoder } from '../wire/msgpack.js';
+import { isMap } from '../wire/values.js';
 
+/** Who published a stream. */
+export type Publisher = 'store' | 'worker';
+
+const LIMITS = { bytes: 16 * 1024 * 1024, depth: 64, objects: 4_194_304 };
+const decode = boundedDecoder(['event_type', 'object_key'], LIMITS);
 const HEX = /^(?:[0-9a-f]{2})*$/;
 const DECIMAL = /^\d{1,20}$/;
 
@@ -16,6 +23,28 @@ export function readCapture(text: string, file: string): Uint8Array[][] {
     messages.push(readLine(line, `${file}:${index + 1}`));
   }
   return messages;
+}
+
+/** Who published these messages, by their first event; null when none can be read. Only the master names an object's key. */
+export function publisherOf(messages: readonly (readonly Uint8Array[])[]): Publisher | null {
+  for (const [, , payload] of messages) {
+    const batch = tryDecode(payload!);
+    if (isMap(batch)) return 'worker'; // a map for a batch is a worker's alone
+    const events: unknown = Array.isArray(batch) ? batch[1] : null;
+    if (!Array.isArray(events) || events.length === 0) continue;
+    const event: unknown = events[0];
+    return isMap(event) && ('event_type' in event || 'object_key' in event) ? 'store' : 'worker';
+  }
+  return null;
+}
+
+function tryDecode(payload: Uint8Array): unknown {
+  try {
+    return decode(payload);
+  } catch (error) {
+    if (error instanceof WireError) return null;
+    throw error;
+  }
 }
 
 function readLine(line: string, place: string): Uint8Array[] {
