@@ -135,25 +135,38 @@ function singles(p: usize, to: usize, last: usize): usize {
   const first = to;
   while (to < last) {
     // Most ids are written in 16 or 32 bits, in no order that a branch could be foreseen in. So the length is computed from the head, and
-    // the heads that may come next are read before it is known which one does.
+    // the heads that may come next are read before it is known which one does. Bytes are put in order afterwards, four ids at a time.
     let head = <u32>load<u8>(p);
     while (head - 0xcd <= 1) {
       const short = head - 0xce; // all ones for 16 bits, 0 for 32
       const after3 = <u32>load<u8>(p, 3);
       const after5 = <u32>load<u8>(p, 5);
-      store<u32>(to, big32(p + 1) >> (short & 16));
+      store<u32>(to, load<u32>(p, 1) << (short & 16));
       to += 4;
       p += 5 + (short << 1);
       head = after5 ^ ((after5 ^ after3) & short);
-      if (to == last) return p;
+      if (to == last) {
+        swapBytes(first, last);
+        return p;
+      }
     }
     const next = token(p);
     if (!next) return fail(WRONG_TYPE, p, <u32>((to - first) >> 2));
-    store<u32>(to, <u32>number);
+    store<u32>(to, bswap<u32>(<u32>number));
     to += 4;
     p = next;
   }
+  swapBytes(first, last);
   return p;
+}
+
+/** Turns big-endian words into words. */
+function swapBytes(from: usize, to: usize): void {
+  for (; from + 16 <= to; from += 16) {
+    const words = v128.load(from);
+    v128.store(from, v128.shuffle<i8>(words, words, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12));
+  }
+  for (; from < to; from += 4) store<u32>(from, bswap<u32>(load<u32>(from)));
 }
 
 function pairs(from: usize, count: u32, to: usize): usize {

@@ -29,6 +29,8 @@ import type {
 } from './types.js';
 
 const NOBODY = { workerId: '', dpRank: -1, admitted: false };
+/** Refusals that are not for what the event says. */
+const DEAF: ReadonlySet<string> = new Set(['stopped', 'pending', 'no-contract', 'source-not-admitted']);
 const NO_HITS: CacheHits = { blocks: 0, tokens: 0 };
 const DEFAULT_EDGES = 262_144;
 const MAX_TOKENS = 0xffff_ffff;
@@ -61,9 +63,8 @@ export class SharedCache {
   #stopped = false;
   #clearedForPending = false;
   #scattered = false;
-  /** Events being learned together, and the same without their verdicts; kept for their memory. */
-  readonly #run: NormalisedStored[] = [];
-  readonly #read: StoredEvent[] = [];
+  /** Events that are to be learned together. */
+  readonly #run: StoredEvent[] = [];
   #lastClear: string | null = null;
   #reconcile: ReconcileToken | null = null;
   readonly #messages = new Map<string, number>();
@@ -128,68 +129,61 @@ export class SharedCache {
 
   /** Learns a stored event of a worker's rank; call it before the GPU index sees the event. Only GPU blocks teach. */
   observeStored(source: Source, stored: NormalisedStored): Learned {
-    const refused = this.#whyRefused(source, stored);
-    if (refused !== null) return this.#refuse(source, refused, stored);
-    return { blocks: this.#learn([stored]), refused: null };
+    const refused = this.#whyDeaf(source) ?? whyNotLearned(stored, this.#force!.contract);
+    if (refused !== null) return this.#refuse(refused, stored);
+    this.#run.push(stored.event);
+    return { blocks: this.#learnRun(stored), refused: null };
   }
 
   /** Learns all stored events of a message: the same as observing each, and faster. Returns the blocks learned or confirmed. */
   observeMessage({ source, events }: WorkerMessage): number {
+    const deaf = this.#whyDeaf(source);
     const run = this.#run;
-    let blocks = 0;
+    let first: NormalisedStored | null = null; // of the run
+    let blocks = 0; // of the run
     let learned = 0;
     for (let i = 0; i < events.length; i++) {
-      const event = events[i]!;
-      if (event.kind !== 'stored') continue;
-      const refused = this.#whyRefused(source, event);
-      if (refused === null && run.length > 0 && this.#extends(run[0]!, blocks, event)) {
-        run.push(event);
-        blocks += event.event.blockCount;
+      const stored = events[i]!;
+      if (stored.kind !== 'stored') continue;
+      const refused = deaf ?? whyNotLearned(stored, this.#force!.contract);
+      const { event } = stored;
+      const own = event.blockCount;
+      if (first !== null && (refused !== null || !this.#joins(first, blocks + own, stored))) {
+        // What was said before is learned before what is said now has any effect.
+        learned += this.#learnRun(first);
+        first = null;
+      }
+      if (refused !== null) {
+        this.#refuse(refused, stored);
         continue;
       }
-      // What was said before is learned before what is said now has any effect.
-      learned += this.#learn(run);
-      run.length = 0;
-      if (refused !== null) this.#refuse(source, refused, event);
-      else run.push(event);
-      blocks = event.event.blockCount;
+      if (first === null) {
+        first = stored;
+        blocks = 0;
+      }
+      run.push(event);
+      blocks += own;
     }
-    learned += this.#learn(run);
-    run.length = 0;
+    return first === null ? learned : learned + this.#learnRun(first);
+  }
+
+  /** Whether `next` may be learned in one go with the run from `first` on, which then has `blocks` blocks: it follows, in the same form. */
+  #joins(first: NormalisedStored, blocks: number, { event }: NormalisedStored): boolean {
+    return event.follows && event.wholeDigests === first.event.wholeDigests && blocks <= this.#force!.core.eventBlocks;
+  }
+
+  /** Learns the events collected, of which `first` is the first. */
+  #learnRun(first: NormalisedStored): number {
+    const { core } = this.#force!;
+    this.#compact(core);
+    const learned = core.learnRead(hashedNumbers(first), this.#run, first.namespace !== null);
+    this.#run.length = 0;
     return learned;
   }
 
-  /** Whether `next` may be learned in one go with the `blocks` blocks from `first` on: it stands right behind them, in the same form. */
-  #extends(first: NormalisedStored, blocks: number, next: NormalisedStored): boolean {
-    const a = first.event;
-    const b = next.event;
-    return (
-      a.hashed &&
-      b.hashed &&
-      b.numbers === a.numbers &&
-      b.hashesAt === a.hashesAt + blocks &&
-      b.wholeDigests === a.wholeDigests &&
-      (next.namespace === null) === (first.namespace === null) &&
-      blocks + b.blockCount <= this.#force!.core.eventBlocks
-    );
-  }
-
-  #learn(run: readonly NormalisedStored[]): number {
-    if (run.length === 0) return 0;
-    const { core } = this.#force!;
-    this.#compact(core);
-    const first = run[0]!;
-    const numbers = hashedNumbers(first);
-    const read = this.#read;
-    for (let i = 0; i < run.length; i++) read[i] = run[i]!.event;
-    read.length = run.length;
-    return core.learnRead(numbers, read, first.namespace !== null);
-  }
-
-  #whyRefused(source: Source, stored: NormalisedStored): NonNullable<Learned['refused']> | null {
-    const idle = this.#whyIdle();
-    if (idle !== null) return idle;
-    return this.#admits(source) ? whyNotLearned(stored, this.#force!.contract) : 'source-not-admitted';
+  /** Why nothing that comes from the source is learned. */
+  #whyDeaf(source: Source): NonNullable<Learned['refused']> | null {
+    return this.#whyIdle() ?? (this.#admits(source) ? null : 'source-not-admitted');
   }
 
   /** Whether the source may teach. Events of a message come from one source, so the last answer is kept. */
@@ -402,12 +396,10 @@ export class SharedCache {
     tally(this.#clears, cause);
   }
 
-  /** Counts the refusal. An admitted source that contradicts itself costs the credit of what was learned about those blocks. */
-  #refuse(source: Source, refused: NonNullable<Learned['refused']>, { event, contradicts }: NormalisedStored): Learned {
+  /** Counts the refusal. A source that contradicts itself costs the credit of what was learned about those blocks. */
+  #refuse(refused: NonNullable<Learned['refused']>, { event, contradicts }: NormalisedStored): Learned {
     tally(this.#refusals, refused);
-    if (contradicts && this.#whyIdle() === null && this.#admits(source)) {
-      this.#force!.core.distrust(event.place(sharedNumbers()), event);
-    }
+    if (contradicts && !DEAF.has(refused)) this.#force!.core.distrust(event.place(sharedNumbers()), event);
     return { blocks: 0, refused };
   }
 

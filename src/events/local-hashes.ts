@@ -10,34 +10,33 @@ export function isDense({ blockCount, blockSize, tokenCount, tokenPairs }: Store
   return blockCount > 0 && !tokenPairs && tokenCount === blockCount * blockSize;
 }
 
-/** Hashes the dense stored events of a message. */
+/** Hashes the dense stored events of a message. Those that stand right behind the one before, in every respect, are marked so. */
 export function hashMessage(events: readonly NormalisedEvent[]): void {
   let first: NormalisedStored | null = null; // of a stretch that is hashed in one go
   let blocks = 0;
   for (let i = 0; i < events.length; i++) {
-    const event = events[i]!;
-    if (event.kind !== 'stored' || !isDense(event.event)) continue;
-    if (first === null || !continues(first, blocks, event)) {
+    const stored = events[i]!;
+    if (stored.kind !== 'stored' || !isDense(stored.event)) continue;
+    const follows = first !== null && continues(first, blocks, stored);
+    if (!follows) {
       if (first !== null) hashStretch(first, blocks);
-      first = event;
+      first = stored;
       blocks = 0;
     }
-    blocks += event.event.blockCount;
-    event.event.markHashed();
+    blocks += stored.event.blockCount;
+    stored.event.markHashed(follows);
   }
   if (first !== null) hashStretch(first, blocks);
 }
 
-/** Whether `next` stands right behind the `blocks` blocks from `first` on, in every respect. */
-function continues(first: NormalisedStored, blocks: number, next: NormalisedStored): boolean {
-  const a = first.event;
+/** Whether `next` stands right behind the `blocks` blocks from `first` on and is hashed alike. */
+function continues({ event: a, namespace }: NormalisedStored, blocks: number, next: NormalisedStored): boolean {
   const b = next.event;
   return (
     b.hashesAt === a.hashesAt + blocks &&
     b.tokensAt === a.tokensAt + blocks * a.blockSize &&
-    b.blockSize === a.blockSize &&
-    b.loraName === a.loraName &&
-    next.namespace === first.namespace
+    (b.shape === a.shape || (b.blockSize === a.blockSize && b.loraName === a.loraName)) &&
+    next.namespace === namespace
   );
 }
 

@@ -31,6 +31,6 @@ export function whyNotLearned(stored: NormalisedStored, terms: LearnTerms): Lear
   if (event.blockSize !== terms.mainEventBlockSize) return 'other-block-size';
   const blocks = event.blockCount;
   if (blocks === 0) return 'no-blocks';
-  if (!isDense(event)) return 'sparse';
+  if (!event.hashed && !isDense(event)) return 'sparse';
   return event.extraKeyCount >= 0 && event.extraKeyCount !== blocks ? 'extra-keys-count' : null;
 }

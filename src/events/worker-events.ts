@@ -68,6 +68,7 @@ export class WorkerEvents {
   readonly #rejected = new Map<string, number>();
   readonly #dropped = new Map<string, number>();
   readonly #ineligible = new Map<string, number>();
+  #last: Publisher | null = null;
   #messages = 0;
   #stored = 0;
   #removed = 0;
@@ -98,12 +99,11 @@ export class WorkerEvents {
     const batch = this.#reader.read(payload);
     const publisher = this.#publisher(workerId, batch.dpRank);
     const events: NormalisedEvent[] = [];
-    for (const event of batch.events) {
-      const normalised = this.#normaliser.normalise(publisher, event);
-      this.#count(normalised);
-      events.push(normalised);
+    for (let i = 0; i < batch.events.length; i++) {
+      events.push(this.#normaliser.normalise(publisher, batch.events[i]!));
     }
     hashMessage(events);
+    this.#count(events);
     let lostRemoval = false;
     for (const rejected of batch.rejected) {
       tally(this.#rejected, rejected.code);
@@ -113,7 +113,10 @@ export class WorkerEvents {
     return { sequence, source: publisher.source, timestamp, events, rejected, lostRemoval };
   }
 
+  /** The publisher, which becomes the one heard of last. */
   #publisher(workerId: Source['workerId'], dpRank: number): Publisher {
+    const last = this.#last;
+    if (last !== null && last.source.workerId === workerId && last.source.dpRank === dpRank) return last;
     const key = publisherKey(workerId, dpRank);
     let publisher = this.#publishers.get(key);
     if (publisher === undefined) {
@@ -123,6 +126,7 @@ export class WorkerEvents {
       this.#publishers.delete(key);
     }
     this.#publishers.set(key, publisher);
+    this.#last = publisher;
     return publisher;
   }
 
@@ -134,17 +138,23 @@ export class WorkerEvents {
     }
   }
 
-  #count(event: NormalisedEvent): void {
-    if (event.kind === 'stored') {
-      this.#stored++;
-      if (event.ineligible !== null) tally(this.#ineligible, event.ineligible);
-    } else if (event.kind === 'removed') this.#removed++;
-    else if (event.kind === 'cleared') this.#cleared++;
-    else tally(this.#dropped, event.reason);
+  #count(events: readonly NormalisedEvent[]): void {
+    let stored = 0;
+    for (let i = 0; i < events.length; i++) {
+      const event = events[i]!;
+      if (event.kind === 'stored') {
+        stored++;
+        if (event.ineligible !== null) tally(this.#ineligible, event.ineligible);
+      } else if (event.kind === 'removed') this.#removed++;
+      else if (event.kind === 'cleared') this.#cleared++;
+      else tally(this.#dropped, event.reason);
+    }
+    this.#stored += stored;
   }
 
   /** Forgets groups and namespaces of a worker's ranks: it restarted, or is gone. */
   forget(workerId: Source['workerId']): void {
+    this.#last = null;
     for (const [key, { source }] of this.#publishers)
       if (publisherKey(workerId, source.dpRank) === key) this.#publishers.delete(key);
   }

@@ -125,6 +125,8 @@ export class StoredRecord extends OwnableNumbers {
   readonly shape: EventShape;
   /** Its local hashes stand in `numbers`. */
   hashed = false;
+  /** So do those of the stored event before it in its message, whose numbers end where this one's begin, under the same seed. */
+  follows = false;
   private ownParent: EngineHash | null = null;
 
   constructor(numbers: Numbers, row: number, shape: EventShape) {
@@ -225,9 +227,10 @@ export class StoredRecord extends OwnableNumbers {
     };
   }
 
-  /** Says that the local hashes of its blocks have been made. */
-  markHashed(): void {
+  /** Says that the local hashes of its blocks have been made, and whether together with those of the event before. */
+  markHashed(follows: boolean): void {
     this.hashed = true;
+    this.follows = follows;
   }
 
   override place(scratch: Numbers): Numbers {
@@ -240,6 +243,7 @@ export class StoredRecord extends OwnableNumbers {
   own(): this {
     this.ownParent = this.parentBlockHash;
     this.ownNumbers(this.tokenIds);
+    this.follows = false;
     return this;
   }
 }
