@@ -195,7 +195,21 @@ export function hashes(at: usize, row: usize): usize {
   let form: u32 = 0;
   let to = LOWS + (<usize>hashesUsed << 3);
   let digest = DIGESTS + (<usize>hashesUsed << 5);
-  for (let i: u32 = 0; i < count; i++) {
+  // Integers are mostly written in 64 bits: those are copied as they are, and their bytes put in order afterwards.
+  let wide: u32 = 0;
+  for (; wide < count; wide++) {
+    const tag = <u32>load<u8>(p);
+    if (tag != 0xcf && tag != 0xd3) break;
+    store<u64>(to, load<u64>(p, 1));
+    p += 9;
+    to += 8;
+  }
+  if (wide) {
+    swapLongs(to - (<usize>wide << 3), to);
+    form = INTEGERS;
+    digest += <usize>wide << 5;
+  }
+  for (let i = wide; i < count; i++) {
     const size = binary(p);
     if (size >= 0) {
       if (form == INTEGERS) return fail(MIXED, p, i);
@@ -226,10 +240,26 @@ export function hashes(at: usize, row: usize): usize {
   return p;
 }
 
+/** Turns big-endian 64-bit words into words. */
+function swapLongs(from: usize, to: usize): void {
+  for (; from + 16 <= to; from += 16) {
+    const words = v128.load(from);
+    v128.store(from, v128.shuffle<i8>(words, words, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8));
+  }
+  if (from < to) store<u64>(from, bswap<u64>(load<u64>(from)));
+}
+
 /** Reads a parent's hash, or nil, at `at`. 0 = failed, see RESULT. */
 export function parent(at: usize, row: usize): usize {
+  const tag = <u32>load<u8>(at);
+  if (tag == 0xcf || tag == 0xd3) {
+    if (at + 9 > end) return fail(WRONG_TYPE, at, 0);
+    store<u64>(row, bswap<u64>(load<u64>(at, 1)), PARENT);
+    store<u32>(row, INTEGERS, PARENT_FORM);
+    return at + 9;
+  }
   store<u32>(row, 0, PARENT_FORM);
-  if (load<u8>(at) == NIL) return at + 1;
+  if (tag == NIL) return at + 1;
   const size = binary(at);
   let next: usize;
   if (size >= 0) {

@@ -10,6 +10,11 @@ export const PARENT_FORM: usize = 24; // as HASH_FORM; 0 = no parent
 export const PARENT: usize = 28; // low 64 bits of the parent's hash
 export const PARENT_AT: usize = 36; // where its digest stands in the payload
 export const NIL_KEYS: usize = 40; // items of the extra keys where all are nil
+export const LAID: usize = 44; // DENSE, BEHIND, KEYED
 
 export const INTEGERS: u32 = 1;
 export const WHOLE_DIGESTS: u32 = 2;
+
+export const DENSE: u32 = 1; // single tokens, exactly those of its blocks
+export const BEHIND: u32 = 2; // and the row before is dense too, of the same shape, and its numbers end where these begin
+export const KEYED: u32 = 4; // its extra keys are one nil for each block

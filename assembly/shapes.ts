@@ -2,10 +2,11 @@
 // of one worker mostly share one. A shape that the host has read once is kept here as a list of what comes next, and an event of the same
 // shape is recognised, and its numbers read, in one call. What matches byte for byte means the same, so nothing is guessed.
 //
-// A shape: u32 count of steps, then a u32 for each (what, or a literal's length << 8), then the literals' bytes from LITERALS on.
+// A shape: u32 count of steps, then a u32 for each (what, or a literal's length << 8); u32 tokens a block at BLOCK_SIZE; the literals' bytes
+// from LITERALS on.
 import { hashes, hashesUsed, header, items, parent, tokens, tokensUsed, useUpTo } from './integers';
 import { good, open, position, skip } from './msgpack';
-import { BLOCKS, HASH_FORM, NIL_KEYS, PARENT_FORM, ROW_BYTES, TOKEN_COUNT } from './rows';
+import { BEHIND, BLOCKS, DENSE, HASH_FORM, KEYED, LAID, NIL_KEYS, PAIRS, PARENT_FORM, ROW_BYTES, TOKEN_COUNT } from './rows';
 import { EVENT_TOKENS, PAYLOAD, RESULT, SHAPES, SHAPE_BYTES } from './wire-layout';
 
 const LITERAL: u32 = 0;
@@ -14,10 +15,11 @@ const PARENT: u32 = 2;
 const TOKENS: u32 = 3;
 const NILS: u32 = 4; // a list of nothing but nil
 const ANY: u32 = 5; // a value that nobody reads
-const LITERALS: usize = 64;
+const BLOCK_SIZE: usize = 64;
+const LITERALS: usize = 68;
 
 /** True when `length` bytes at `a` and `b` are equal; both may be read a vector further. */
-function same(a: usize, b: usize, length: usize): bool {
+@inline function same(a: usize, b: usize, length: usize): bool {
   let i: usize = 0;
   for (; i + 16 <= length; i += 16) {
     if (v128.any_true(v128.xor(v128.load(a + i), v128.load(b + i)))) return false;
@@ -70,8 +72,11 @@ function one(at: usize, end: usize, shape: u32, row: usize): usize {
     if (!p || p > end) return 0;
   }
   if (load<u32>(row, TOKEN_COUNT) > EVENT_TOKENS) return 0;
+  const blocks = load<u32>(row, BLOCKS);
+  const dense = blocks && !load<u32>(row, PAIRS) && <u64>load<u32>(row, TOKEN_COUNT) == <u64>blocks * load<u32>(base, BLOCK_SIZE);
+  store<u32>(row, (dense ? DENSE : 0) | (load<u32>(row, NIL_KEYS) == blocks ? KEYED : 0), LAID);
   const parentForm = load<u32>(row, PARENT_FORM);
-  return !parentForm || !load<u32>(row, BLOCKS) || parentForm == load<u32>(row, HASH_FORM) ? p : 0;
+  return !parentForm || !blocks || parentForm == load<u32>(row, HASH_FORM) ? p : 0;
 }
 
 /** Reads events as long as they have the shape, at most `most`, into rows from `row` on. Returns how many; RESULT: the position behind them. */
@@ -85,6 +90,7 @@ export function shaped(at: usize, end: usize, shape: u32, row: usize, most: u32)
       useUpTo(tokensBefore, hashesBefore);
       break;
     }
+    if (read && load<u32>(row, LAID) & load<u32>(row - ROW_BYTES, LAID) & DENSE) store<u32>(row, load<u32>(row, LAID) | BEHIND, LAID);
     at = next;
     row += ROW_BYTES;
     read++;

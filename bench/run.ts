@@ -15,6 +15,7 @@ import {
   QUICK,
   type Row,
 } from './suites.js';
+import { newWorkerSuite, requestSuite, workerSuite } from './worker-suites.js';
 
 const effort = process.argv.includes('--quick') ? QUICK : FULL;
 const json = process.argv.includes('--json');
@@ -24,13 +25,18 @@ const say = (text: string) => {
   if (!json) console.log(text);
 };
 
+/** A ratio as a person reads it. */
+function factor(ratio: number): string {
+  return ratio < 20 ? ratio.toFixed(1) : ratio.toFixed(0);
+}
+
 function print({ suite, core, rival, ratio, aim, met, note }: Row): void {
   const times =
     rival === null ? shownTime(core.median) : `${shownTime(core.median)} against ${shownTime(rival.median)}`;
-  const factor =
-    ratio === null ? '' : `, ${ratio.median.toFixed(0)} × (${ratio.at(0.1).toFixed(0)}–${ratio.at(0.9).toFixed(0)})`;
+  const factors =
+    ratio === null ? '' : `, ${factor(ratio.median)} × (${factor(ratio.at(0.1))}–${factor(ratio.at(0.9))})`;
   const verdict = aim === null ? '' : `  [aim ${aim}: ${met ? 'met' : 'MISSED'}]`;
-  say(`  ${suite}: ${times}${factor}${note === '' ? '' : ` — ${note}`}${verdict}`);
+  say(`  ${suite}: ${times}${factors}${note === '' ? '' : ` — ${note}`}${verdict}`);
 }
 
 async function run(name: string, suites: (() => Promise<Row[]>)[]): Promise<void> {
@@ -55,9 +61,11 @@ for (const rival of rivals) {
     () => interleavedSuite(rival, effort, rival.reference),
     () => batchSuite(rival, effort, rival.reference),
     ...(rival.reference ? [() => learnSuite(rival, effort)] : []),
+    () => workerSuite(rival, effort, rival.reference),
+    () => newWorkerSuite(rival, effort),
   ]);
 }
-await run('the core alone', [() => churnSuite(effort), () => hashSuite(effort)]);
+await run('the core alone', [() => churnSuite(effort), () => hashSuite(effort), () => requestSuite(effort)]);
 
 say('\nsizes');
 const sizes: Record<string, { wasmBytes: number; memoryMiB: number }> = {};

@@ -18,6 +18,8 @@ import {
 /** How to make a rival. */
 export interface RivalMaker {
   readonly name: string;
+  /** How it reads worker messages (rivals/worker-messages.ts). */
+  readonly style: 'plain' | 'tuned';
   make(options: RivalOptions): Rival;
 }
 

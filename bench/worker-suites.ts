@@ -89,10 +89,7 @@ class Ours {
   apply(payload: Uint8Array): void {
     this.#sequence.setBigUint64(0, this.#next++);
     this.#frames[2] = payload;
-    const message = this.#workers.read(WORKER, this.#frames);
-    for (const event of message.events) {
-      if (event.kind === 'stored') this.cache.observeStored(message.source, event);
-    }
+    this.cache.observeMessage(this.#workers.read(WORKER, this.#frames));
   }
 
   applyStore(payload: Uint8Array): void {
@@ -114,7 +111,11 @@ interface Contenders {
 async function contenders(rival: RivalMaker): Promise<Contenders> {
   const options = rivalOptions(PROMPT_BLOCKS);
   const core = rival.make(options);
-  return { ours: await Ours.create(options), core, reader: new WorkerMessageRival(core, await localHashers()) };
+  return {
+    ours: await Ours.create(options),
+    core,
+    reader: new WorkerMessageRival(core, await localHashers(), rival.style),
+  };
 }
 
 /** Messages of 64 events whose edges are known: what vLLM announces again, and what a second rank announces. */

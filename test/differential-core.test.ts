@@ -332,13 +332,20 @@ function readEvents(events: readonly ModelEvent[]): ReadEvent[] {
   return events.map((event) => {
     const first = hashesAt;
     hashesAt += event.blocks.length;
+    const parent = event.parent ?? 0n;
+    const header = [
+      Number(parent & 0xffff_ffffn),
+      Number(parent >> 32n),
+      event.blocks.length,
+      event.parent === null ? 0 : 1,
+    ];
     return {
-      hasParent: event.parent !== null,
-      parentLow: Number((event.parent ?? 0n) & 0xffff_ffffn),
-      parentHigh: Number((event.parent ?? 0n) >> 32n),
-      blockCount: event.blocks.length,
       wholeDigests: digests !== null,
       hashesAt: first,
+      writeHeader(to: Uint32Array, at: number) {
+        to.set(header, at);
+        return event.blocks.length;
+      },
     };
   });
 }

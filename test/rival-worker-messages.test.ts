@@ -5,7 +5,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NestedMapCore } from '../bench/rivals/nested-map.js';
 import type { RivalEvent } from '../bench/rivals/rival.js';
-import { localHashers, WorkerMessageRival } from '../bench/rivals/worker-messages.js';
+import { localHashers, type RivalStyle, WorkerMessageRival } from '../bench/rivals/worker-messages.js';
 import { sessionPart, type WorkerForm, workerBatch } from '../bench/worker-workload.js';
 import { rivalOptions } from '../bench/workload.js';
 import { xxh3BigInt } from './support/xxh3-bigint.js';
@@ -16,13 +16,19 @@ const hashers = await localHashers([LORA]);
 
 /** What a rival is told to learn from payloads. */
 function learned(payloads: readonly Uint8Array[]): RivalEvent[] {
+  const [plain, tuned] = [learnedBy('plain', payloads), learnedBy('tuned', payloads)];
+  assert.equal(plain, tuned, 'both styles learn the same');
+  return plain;
+}
+
+function learnedBy(style: RivalStyle, payloads: readonly Uint8Array[]): RivalEvent[] {
   const events: RivalEvent[] = [];
   const copy = (event: RivalEvent) => ({
     ...event,
     locals: event.locals.slice(),
     children: event.children.slice(),
   });
-  const rival = new WorkerMessageRival({ learn: (event) => events.push(copy(event)) }, hashers);
+  const rival = new WorkerMessageRival({ learn: (event) => events.push(copy(event)) }, hashers, style);
   for (const payload of payloads) rival.apply(payload);
   return events;
 }
@@ -77,7 +83,7 @@ test('both forms lead to the same edges', () => {
   const steps = [0, 1, 2];
   const filled = (form: WorkerForm) => {
     const core = new NestedMapCore(rivalOptions(64));
-    const rival = new WorkerMessageRival(core, hashers);
+    const rival = new WorkerMessageRival(core, hashers, 'plain');
     for (const step of steps) rival.apply(workerBatch({ events: 8, blocksPerEvent: 4, form, step }));
     return core.counts().edges;
   };

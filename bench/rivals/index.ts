@@ -5,9 +5,15 @@ import { NestedMapCore } from './nested-map.js';
 
 /** A rival, and whether the project's aims are stated against it. */
 export const rivals: readonly (RivalMaker & { readonly reference: boolean })[] = [
-  { name: 'nested Maps (the reference design)', reference: true, make: (options) => new NestedMapCore(options) },
+  {
+    name: 'nested Maps (the reference design)',
+    style: 'plain',
+    reference: true,
+    make: (options) => new NestedMapCore(options),
+  },
   {
     name: 'linked objects (the fastest plain JavaScript we know)',
+    style: 'tuned',
     reference: false,
     make: (options) => new LinkedCore(options),
   },

@@ -19,15 +19,12 @@ export interface LearnEvent {
 
 /** One stored event as the core learns it from the reader's memory, where its blocks have been hashed. */
 export interface ReadEvent {
-  readonly hasParent: boolean;
-  /** The parent's external hash in two halves. */
-  readonly parentLow: number;
-  readonly parentHigh: number;
-  readonly blockCount: number;
   /** Its hashes are 32-byte digests. */
   readonly wholeDigests: boolean;
   /** Index of the first hash, and of the first local hash. */
   readonly hashesAt: number;
+  /** Writes four words: the parent's external hash in two halves, the number of blocks (at most `most`), whether there is a parent. */
+  writeHeader(to: Uint32Array, at: number, most: number): number;
 }
 
 /** What became of a store payload. */
@@ -253,15 +250,7 @@ export class Core {
     const { hashesAt, wholeDigests } = events[0]!;
     const words = this.#inputWords;
     let blocks = 0;
-    for (let i = 0; i < events.length; i++) {
-      const event = events[i]!;
-      const own = Math.min(event.blockCount, this.#eventBlocks);
-      words[i * 4] = event.parentLow;
-      words[i * 4 + 1] = event.parentHigh;
-      words[i * 4 + 2] = own;
-      words[i * 4 + 3] = event.hasParent ? 1 : 0;
-      blocks += own;
-    }
+    for (let i = 0; i < events.length; i++) blocks += events[i]!.writeHeader(words, i * 4, this.#eventBlocks);
     const at = events.length * HEADER_BYTES;
     if (wholeDigests) this.#input.set(numbers.digests.subarray(hashesAt * 32, (hashesAt + blocks) * 32), at);
     else copyWords(numbers.lows, hashesAt * 2, words, at / 4, blocks * 2);

@@ -60,7 +60,15 @@ export const ROW = {
   parentHigh: 8,
   parentAt: 9,
   nilKeys: 10,
+  laid: 11,
 } as const;
+// How an event's numbers are laid out, bits of `laid`:
+/** Single tokens, exactly those of its blocks. */
+export const DENSE = 1;
+/** So is the event before it, which has the same shape and ends where this one begins. */
+export const BEHIND = 2;
+/** Of extra keys that are all nil: there is one for each block. */
+export const KEYED = 4;
 
 /** The name of a form as it stands in a row. */
 export function hashForm(code: number): HashForm {
@@ -70,7 +78,8 @@ export function hashForm(code: number): HashForm {
 /** A step of a shape: what stands between two literals (assembly/shapes.ts). */
 export const STEP = { hashes: 1, parent: 2, tokens: 3, nils: 4, any: 5 } as const;
 const MAX_STEPS = 15;
-const LITERALS_AT = 64;
+const BLOCK_SIZE_AT = 64;
+const LITERALS_AT = 68;
 /** Readable bytes behind a shape's literals. */
 const SHAPE_GUARD = 16;
 
@@ -171,25 +180,31 @@ export class Numbers {
 
   /**
    * Keeps a shape at place `shape` (below `shapeCap`): the event from `start` to `end` in the payload, in which `steps` says what varies, as
-   * [step, from, to] one after the other, in order. False when it is too long to be kept.
+   * [step, from, to] one after the other, in order; its blocks have `blockSize` tokens. False when it is too long to be kept.
    */
-  keepShape(shape: number, start: number, end: number, steps: readonly number[]): boolean {
+  keepShape(shape: number, start: number, end: number, steps: readonly number[], blockSize: number): boolean {
     let varying = 0;
     for (let i = 0; i < steps.length; i += 3) varying += steps[i + 2]! - steps[i + 1]!;
-    const said = [(2 * steps.length) / 3 + 1]; // a literal stands before, between and behind the steps
-    if (said[0]! > MAX_STEPS || LITERALS_AT + end - start - varying + SHAPE_GUARD > this.#shapeBytes) return false;
-    const base = shape * this.#shapeBytes;
-    let literal = base + LITERALS_AT;
-    let from = start;
-    for (let i = 0; i <= steps.length; i += 3) {
+    if (LITERALS_AT + end - start - varying + SHAPE_GUARD > this.#shapeBytes) return false;
+    const said: number[] = [];
+    for (let i = 0, from = start; i <= steps.length; i += 3) {
       const to = steps[i + 1] ?? end;
-      this.#shapes.set(this.bytes.subarray(from, to), literal);
-      literal += to - from;
-      said.push((to - from) << 8);
+      if (to > from) said.push((to - from) << 8);
       if (i < steps.length) said.push(steps[i]!);
       from = steps[i + 2] ?? end;
     }
-    new Uint32Array(this.#shapes.buffer, this.#shapes.byteOffset + base, said.length).set(said);
+    if (said.length > MAX_STEPS) return false;
+    const base = shape * this.#shapeBytes;
+    const words = new Uint32Array(this.#shapes.buffer, this.#shapes.byteOffset + base, LITERALS_AT / 4);
+    words.set([said.length, ...said]);
+    words[BLOCK_SIZE_AT / 4] = blockSize;
+    let literal = base + LITERALS_AT;
+    for (let i = 0, from = start; i <= steps.length; i += 3) {
+      const to = steps[i + 1] ?? end;
+      this.#shapes.set(this.bytes.subarray(from, to), literal);
+      literal += to - from;
+      from = steps[i + 2] ?? end;
+    }
     return true;
   }
 

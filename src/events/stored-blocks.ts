@@ -2,7 +2,6 @@
 // group on the device tier, for only there does token i of the event belong to block ⌊i / blockSize⌋ (design.md 5; sparse groups:
 // spec/kv-events.md 1.5). Everything else is refused with a reason, and still counts for GPU overlap.
 import type { EligibilityReason } from './eligibility.js';
-import { isDense } from './local-hashes.js';
 import type { NormalisedStored } from './normaliser.js';
 
 /** Why an event teaches nothing. */
@@ -25,12 +24,11 @@ export interface LearnTerms {
 /** Why `stored` teaches nothing under a contract, null when it teaches. */
 export function whyNotLearned(stored: NormalisedStored, terms: LearnTerms): LearnRefusal | null {
   const { event, tier, ineligible } = stored;
+  const { groupIdx, blockSize } = event.shape;
   if (tier !== 'device') return 'not-device-tier';
-  if (event.groupIdx !== null && event.groupIdx !== terms.mainEventGroup) return 'not-main-group';
+  if (groupIdx !== null && groupIdx !== terms.mainEventGroup) return 'not-main-group';
   if (ineligible !== null) return ineligible;
-  if (event.blockSize !== terms.mainEventBlockSize) return 'other-block-size';
-  const blocks = event.blockCount;
-  if (blocks === 0) return 'no-blocks';
-  if (!event.hashed && !isDense(event)) return 'sparse';
-  return event.extraKeyCount >= 0 && event.extraKeyCount !== blocks ? 'extra-keys-count' : null;
+  if (blockSize !== terms.mainEventBlockSize) return 'other-block-size';
+  if (!event.dense) return event.blockCount === 0 ? 'no-blocks' : 'sparse';
+  return event.keysAmiss ? 'extra-keys-count' : null;
 }

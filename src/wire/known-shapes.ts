@@ -58,7 +58,7 @@ export class KnownShapes {
     const { steps, numbers } = cursor;
     if (saysTwice(steps)) return;
     const place = this.#kept.length < this.#cap ? this.#kept.length : this.#kept.at(-1)!.place;
-    if (!numbers.keepShape(place, start, cursor.at, steps)) return;
+    if (!numbers.keepShape(place, start, cursor.at, steps, shape.blockSize)) return;
     if (this.#kept.length === this.#cap) this.#kept.pop();
     this.#kept.unshift({ place, head: cursor.byteAt(start), shape });
   }

@@ -1,7 +1,7 @@
 // Reads one KV event of a vLLM worker in both of its encodings, tagged map (vLLM of June 2026 on) and tagged array (before): structure
 // and short values here, lists of numbers by core/numbers.ts. A bad event is thrown as a Fault and caught by read-batch.ts, which
 // passes over it. Rules: spec/kv-events.md 1.5–1.8.
-import { hashForm, type NumberFault, ROW, ROW_WORDS, STEP } from '../core/numbers.js';
+import { DENSE, hashForm, KEYED, type NumberFault, ROW, ROW_WORDS, STEP } from '../core/numbers.js';
 import { type Cursor, OPAQUE } from './cursor.js';
 import { FIELD, FIELD_NAMES, type FieldNames, UNKNOWN_FIELD } from './field-names.js';
 import { describe, isMap } from './values.js';
@@ -52,6 +52,10 @@ function readStored(cursor: Cursor, names: FieldNames, form: 'map' | 'positional
   if (event.shape.blockSize < 0) throw missing(FIELD.blockSize);
   if (event.tokenCount > MAX_EVENT_TOKENS) throw tooMany(event.tokenCount);
   checkParent(cursor, event);
+  const { blockCount, blockSize, tokenCount, tokenPairs } = event;
+  const dense = blockCount > 0 && !tokenPairs && tokenCount === blockCount * blockSize;
+  const keyed = event.extraKeyCount === blockCount;
+  cursor.numbers.rows[cursor.row * ROW_WORDS + ROW.laid] = (dense ? DENSE : 0) | (keyed ? KEYED : 0);
   return event;
 }
 

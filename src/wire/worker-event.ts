@@ -4,7 +4,17 @@
 //
 // Token ids and hashes stand in the reader's memory (core/numbers.ts) and are copied out only when somebody asks for them: an event is
 // good until its reader takes the next message, unless it was made to own its numbers.
-import { DIGEST_FORM, type HashForm, hashForm, type Numbers, ROW, ROW_WORDS } from '../core/numbers.js';
+import {
+  BEHIND,
+  DENSE,
+  DIGEST_FORM,
+  type HashForm,
+  hashForm,
+  KEYED,
+  type Numbers,
+  ROW,
+  ROW_WORDS,
+} from '../core/numbers.js';
 import { MoonrouteError } from '../errors.js';
 import { DIGEST_BYTES, type EngineHash, type EngineHashes } from './engine-hashes.js';
 
@@ -18,6 +28,13 @@ export function nilList(length: number): readonly null[] {
   return NILS[length] ?? new Array<null>(length).fill(null);
 }
 
+/** An event's numbers, copied out. */
+interface Owned {
+  readonly hashes: EngineHashes;
+  readonly tokens: Uint32Array;
+  readonly parent: EngineHash | null;
+}
+
 /** Numbers of an event, in the reader's memory or its own. */
 abstract class OwnableNumbers {
   /** Where they stand, unless the event owns them and was not placed. */
@@ -25,8 +42,8 @@ abstract class OwnableNumbers {
   /** The event's row: in the reader's memory, or its own. */
   protected words: Uint32Array;
   protected base: number;
-  protected ownHashes: EngineHashes | null = null;
-  protected ownTokens: Uint32Array | null = null;
+  /** Copies, once the event owns its numbers. */
+  protected owned: Owned | null = null;
   private epoch: number;
 
   constructor(numbers: Numbers, row: number) {
@@ -53,10 +70,10 @@ abstract class OwnableNumbers {
 
   /** One hash for each block. Copied out of the reader's memory; throws `stale-event` when that has moved on. */
   get blockHashes(): EngineHashes {
-    return this.ownHashes ?? this.#copyHashes();
+    return this.owned?.hashes ?? this.copyHashes();
   }
 
-  #copyHashes(): EngineHashes {
+  private copyHashes(): EngineHashes {
     const numbers = this.live();
     if (this.blockCount === 0) return { low64: NO_LOW64, digests: null };
     return {
@@ -68,8 +85,9 @@ abstract class OwnableNumbers {
   /** Numbers that hold this event's: those it was read into, else `scratch`, which takes them from the event's own. */
   place(scratch: Numbers): Numbers {
     if (this.numbers !== null && this.numbers.epoch === this.epoch) return this.numbers;
-    if (this.ownTokens === null || this.ownHashes === null) throw staleEvent();
-    scratch.load(this.ownTokens, this.ownHashes.low64, this.ownHashes.digests);
+    if (this.owned === null) throw staleEvent();
+    const { tokens, hashes } = this.owned;
+    scratch.load(tokens, hashes.low64, hashes.digests);
     this.words[ROW.hashesAt] = 0;
     this.words[ROW.tokensAt] = 0;
     this.numbers = scratch;
@@ -82,9 +100,8 @@ abstract class OwnableNumbers {
     return this.numbers;
   }
 
-  protected ownNumbers(tokens: Uint32Array): void {
-    this.ownHashes = this.blockHashes;
-    this.ownTokens = tokens;
+  protected ownNumbers(tokens: Uint32Array, parent: EngineHash | null): void {
+    this.owned = { hashes: this.blockHashes, tokens, parent };
     this.words = this.words.slice(this.base, this.base + ROW_WORDS);
     this.base = 0;
   }
@@ -125,9 +142,8 @@ export class StoredRecord extends OwnableNumbers {
   readonly shape: EventShape;
   /** Its local hashes stand in `numbers`. */
   hashed = false;
-  /** So do those of the stored event before it in its message, whose numbers end where this one's begin, under the same seed. */
+  /** So do those of the event before it, of which it is `behind`, under the same namespace. */
   follows = false;
-  private ownParent: EngineHash | null = null;
 
   constructor(numbers: Numbers, row: number, shape: EventShape) {
     super(numbers, row);
@@ -144,6 +160,24 @@ export class StoredRecord extends OwnableNumbers {
   /** The wire carried pairs of tokens instead of tokens. */
   get tokenPairs(): boolean {
     return this.words[this.base + ROW.pairs] !== 0;
+  }
+  /** Single tokens, exactly those of its blocks: token i belongs to block ⌊i / blockSize⌋. */
+  get dense(): boolean {
+    return (this.words[this.base + ROW.laid]! & DENSE) !== 0;
+  }
+  /** So is the event read before this one, which has the same shape and whose numbers end where this one's begin. */
+  get behind(): boolean {
+    return (this.words[this.base + ROW.laid]! & BEHIND) !== 0;
+  }
+  /** Writes what the core wants to know of it besides hashes (core/core.ts, `ReadEvent`); returns how many blocks that says. */
+  writeHeader(to: Uint32Array, at: number, most: number): number {
+    const { words, base } = this;
+    const blocks = Math.min(words[base + ROW.blockCount]!, most);
+    to[at] = words[base + ROW.parentLow]!;
+    to[at + 1] = words[base + ROW.parentHigh]!;
+    to[at + 2] = blocks;
+    to[at + 3] = words[base + ROW.parentForm]!;
+    return blocks;
   }
   /** Whether there is a block before the first one, and the low 64 bits of its hash in two halves. */
   get hasParent(): boolean {
@@ -197,6 +231,11 @@ export class StoredRecord extends OwnableNumbers {
     if (this.shape.nilKeys) return this.words[this.base + ROW.nilKeys]!;
     return Array.isArray(this.shape.extraKeys) ? this.shape.extraKeys.length : -1;
   }
+  /** Whether there are extra keys, but not an entry for each block. */
+  get keysAmiss(): boolean {
+    if (this.shape.nilKeys) return (this.words[this.base + ROW.laid]! & KEYED) === 0;
+    return Array.isArray(this.shape.extraKeys) && this.shape.extraKeys.length !== this.blockCount;
+  }
   get isEagle(): unknown {
     return this.shape.isEagle;
   }
@@ -209,15 +248,16 @@ export class StoredRecord extends OwnableNumbers {
 
   /** Token ids. Of pairs (Eagle) all first members, then the last second one. */
   get tokenIds(): Uint32Array {
-    return this.ownTokens ?? this.live().tokens.slice(this.tokensAt, this.tokensAt + this.tokenCount);
+    return this.owned?.tokens ?? this.live().tokens.slice(this.tokensAt, this.tokensAt + this.tokenCount);
   }
 
   /** Hash of the block before the first one, null at a prompt's start. */
   get parentBlockHash(): EngineHash | null {
-    return this.hasParent ? (this.ownParent ?? this.#copyParent()) : null;
+    if (!this.hasParent) return null;
+    return this.owned === null ? this.copyParent() : this.owned.parent;
   }
 
-  #copyParent(): EngineHash {
+  private copyParent(): EngineHash {
     const { bytes } = this.live();
     const at = this.words[this.base + ROW.parentAt]!;
     const form = hashForm(this.words[this.base + ROW.parentForm]!);
@@ -241,8 +281,7 @@ export class StoredRecord extends OwnableNumbers {
 
   /** Copies the numbers out, so that the event outlives its message. */
   own(): this {
-    this.ownParent = this.parentBlockHash;
-    this.ownNumbers(this.tokenIds);
+    this.ownNumbers(this.tokenIds, this.parentBlockHash);
     this.follows = false;
     return this;
   }
@@ -266,7 +305,7 @@ export class RemovedRecord extends OwnableNumbers {
 
   /** Copies the hashes out, so that the event outlives its message. */
   own(): this {
-    this.ownNumbers(NO_TOKENS);
+    this.ownNumbers(NO_TOKENS, null);
     return this;
   }
 }
