@@ -69,7 +69,7 @@ test('oracle: a missing file, and one of another kind, are errors on stderr', ()
 test('replay: what is resident per group', () => {
   const { status, stdout } = moonroute(['replay', CAPTURE, '--contract', CONTRACT]);
   assert.is(status, 0);
-  assert.match(stdout, /16 messages \(16 applied\)/);
+  assert.match(stdout, /16 messages of a master \(16 applied\)/);
   assert.match(stdout, /group 0 \(full_attention\): 4 complete digests, 8 objects/);
   assert.match(stdout, /group 1 \(mamba\): 1 complete digests, 2 objects/);
 });
@@ -85,6 +85,46 @@ test('replay: gaps and rejects are named with their line, files are connections 
   const { clears, files } = JSON.parse(moonroute(['replay', capture, '--contract', CONTRACT, '--json']).stdout);
   assert.is(clears.gap, 2); // 3 → 6, and 7 → 99
   assert.equal(files[0].fates, { applied: 4, 'gap-applied': 1, unreadable: 1 });
+});
+
+const WORKERS = 'test/fixtures/worker-captures';
+
+test('replay: a worker’s capture needs no contract, and every reason is counted', () => {
+  const { status, stdout } = moonroute(['replay', `${WORKERS}/19-sglang.jsonl`]);
+  assert.is(status, 0);
+  assert.match(stdout, /5 messages of 19-sglang, ranks 0/);
+  assert.match(stdout, /events: 11 stored, 1 removed, 1 cleared/);
+  assert.match(stdout, /dropped.*: 4 unsupported_ownership, 3 unknown_ownership, 2 ignored_event/);
+  assert.match(stdout, /ineligible.*: 1 namespace-mismatch/);
+  assert.not.match(stdout, /learned/);
+});
+
+test('replay: under a contract workers teach; faults are named with their line, breaks of the sequence counted', () => {
+  const args = ['replay', `${WORKERS}/09-group-kinds.jsonl`, `${WORKERS}/20-faults.jsonl`, '--contract', CONTRACT];
+  const { stdout } = moonroute(args);
+  assert.match(stdout, /ranks 0, 1, 2/);
+  assert.match(stdout, /taught nothing under the contract: 3 not-main-group/);
+  assert.match(stdout, /line 1: event 1: field-type: token_ids\[7\] is the text "seven"/);
+  assert.match(stdout, /line 3: unreadable: batch-rank/);
+  assert.match(stdout, /1 × the sequence broke/);
+  assert.match(stdout, /3 × a removal could not be read/);
+  assert.match(stdout, /learned: 9 hash edges/);
+  const { files, edges } = JSON.parse(moonroute([...args, '--json']).stdout);
+  assert.equal([edges, files[0].learned.blocks, files[1].counts.unreadable], [9, 6, { 'batch-rank': 1 }]);
+  assert.is(files[0].counts.dropped.unlearned_group_idx, 3);
+});
+
+test('replay: worker and master together', () => {
+  const { stdout } = moonroute(['replay', 'examples/worker.jsonl', CAPTURE, '--contract', CONTRACT]);
+  assert.match(stdout, /learned: 4 hash edges/);
+  assert.match(stdout, /group 0 \(full_attention\): 4 complete digests, 8 objects/);
+});
+
+test('replay: a master needs a contract, and what tells nothing must be named', () => {
+  assert.match(moonroute(['replay', CAPTURE]).stderr, /is a master's capture: say --contract FILE/);
+  const empty = file('empty.jsonl', '{"seq":"0","topic":"","payload":"920090"}\n');
+  assert.match(moonroute(['replay', empty]).stderr, /can't be told who published it; say --as store or --as worker/);
+  assert.match(moonroute(['replay', empty, '--as', 'worker']).stdout, /1 messages of empty, ranks 0/);
 });
 
 test('replay: a capture line that is none names file and line', () => {
@@ -144,7 +184,7 @@ test('every command has a help with an example', () => {
   for (const command of [['oracle'], ['replay'], ['contract', 'check'], ['hash']]) {
     const { status, stdout } = moonroute([...command, '--help']);
     assert.is(status, 0);
-    assert.match(stdout, /Example:\n {2}moonroute /);
+    assert.match(stdout, /Examples?:\n {2}moonroute /);
     assert.match(stdout, /--json/);
   }
 });

@@ -748,23 +748,30 @@ faults('of an empty list the form is open, so any parent goes', () => {
 });
 
 faults('as many tokens as an event may have, single and in pairs', () => {
-  const pairs = (count: number) =>
-    new Raw(
-      bytes(
-        0xdd,
-        big(count, 4),
-        Uint8Array.from({ length: 3 * count }, (_, i) => (i % 3 === 0 ? 0x92 : i % 100)),
-      ),
-    );
-  const random = new Random(seed);
-  const of = (token_ids: Raw) => mapOf(vllm(lists(random), { token_ids }));
-  const events = [plain(random), of(long(MAX_EVENT_TOKENS)), of(pairs(MAX_EVENT_TOKENS - 1)), plain(random)];
-  const subject = new Subject();
-  const got = subject.read(batchOf(...events));
-  assert.equal(got, fieldByField(batchOf(...events)));
-  assert.is(subject.recognised, 3);
-  const tooMany = batchOf(events[0]!, of(pairs(MAX_EVENT_TOKENS)), events[3]!);
-  assert.equal(subject.read(tooMany), fieldByField(tooMany));
+  const pairs = (count: number) => new Raw(bytes(0xdd, big(count, 4), Buffer.alloc(3 * count, bytes(0x92, 1, 2))));
+  const of = (token_ids: unknown) => mapOf(vllm(lists(new Random(seed)), { token_ids }));
+  const read = (...tokens: unknown[]) => {
+    const { events, rejected } = new BatchReader(ownNumbers).read(batch(tokens.map(of)));
+    assert.is(new Set(events.map((event) => (event as StoredEvent).shape)).size, 1);
+    const counts = events.map((event) => [(event as StoredEvent).tokenCount, (event as StoredEvent).tokenPairs]);
+    return { counts, rejected: rejected.map(({ index, code }) => `${index}: ${code}`) };
+  };
+  assert.equal(read([1], long(MAX_EVENT_TOKENS), pairs(MAX_EVENT_TOKENS - 1), [2, 3]), {
+    counts: [
+      [1, false],
+      [MAX_EVENT_TOKENS, false],
+      [MAX_EVENT_TOKENS, true],
+      [2, false],
+    ],
+    rejected: [],
+  });
+  assert.equal(read([1], pairs(MAX_EVENT_TOKENS), [2, 3]), {
+    counts: [
+      [1, false],
+      [2, false],
+    ],
+    rejected: ['1: too-many-tokens'],
+  });
 });
 
 faults('what failed attempts read is given back: two shapes by turns fill the tokens to their cap', () => {
@@ -827,30 +834,31 @@ const numbered =
 const knows = (subject: Subject, shape: number, random: Random): boolean =>
   check(subject, [numbered(shape)(random)], `shape ${shape}`) === 1;
 
-/** How many of the shapes seen last a reader knows. */
-function remembered(random: Random): number {
-  const known = Array.from({ length: 24 }, (_, age) => {
-    const subject = new Subject();
-    for (let shape = 23; shape >= 0; shape--) check(subject, [numbered(shape)(random)], 'seen');
-    return knows(subject, age, random);
-  });
-  const count = known.indexOf(false);
-  assert.ok(
-    known.every((knew, age) => knew === age < count),
-    `known by age: ${known}`,
-  );
-  return count;
+/** Of shapes seen one after the other, whether a reader knows the one of that age; the latest has age 0. */
+function knowsAged(age: number, random: Random): boolean {
+  const subject = new Subject();
+  for (let shape = SEEN - 1; shape >= 0; shape--) subject.read(batchOf(numbered(shape)(random)));
+  return knows(subject, age, random);
 }
+const SEEN = 20;
 
-memory('the shapes seen last are known, at least 4 and at most as many as there are places', () => {
-  const count = remembered(new Random(seed));
+memory('of the shapes seen last at least 4 are known, and not more than there are places', () => {
+  const random = new Random(seed);
+  const known = Array.from({ length: SEEN }, (_, age) => knowsAged(age, random));
+  const count = known.indexOf(false);
   console.log(`  ${count} shapes are known at a time, of ${ownNumbers.shapeCap} places`);
   assert.ok(count >= 4 && count <= ownNumbers.shapeCap, `${count}`);
+  assert.equal(
+    known,
+    known.map((_, age) => age < count),
+    'the latest',
+  );
 });
 
 memory('the one not seen for longest makes room', () => {
   const random = new Random(seed);
-  const count = remembered(random);
+  let count = 0;
+  while (knowsAged(count, random)) count++;
   const subject = new Subject();
   for (let shape = 0; shape < count; shape++) assert.not(knows(subject, shape, random));
   assert.ok(knows(subject, 0, random), 'the oldest, which now is the latest');
