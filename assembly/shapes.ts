@@ -6,7 +6,7 @@
 // from LITERALS on.
 import { hashes, hashesUsed, header, items, parent, tokens, tokensUsed, useUpTo } from './integers';
 import { good, open, position, skip } from './msgpack';
-import { BEHIND, BLOCKS, DENSE, HASH_FORM, KEYED, LAID, NIL_KEYS, PAIRS, PARENT_FORM, ROW_BYTES, TOKEN_COUNT } from './rows';
+import { BEHIND, BLOCKS, DENSE, HASH_FORM, KEYED, LAID, NIL_KEYS, PAIRS, PARENT as PARENT_LOW, PARENT_FORM, ROW_BYTES, TOKEN_COUNT } from './rows';
 import { EVENT_TOKENS, PAYLOAD, RESULT, SHAPES, SHAPE_BYTES } from './wire-layout';
 
 const LITERAL: u32 = 0;
@@ -48,6 +48,7 @@ function one(at: usize, end: usize, shape: u32, row: usize): usize {
   let literal = base + LITERALS;
   let p = at;
   store<u32>(row, 0, PARENT_FORM);
+  store<u64>(row, 0, PARENT_LOW);
   for (let step: usize = 1; step <= steps; step++) {
     const said = load<u32>(base + (step << 2));
     switch (said & 0xff) {

@@ -8,7 +8,7 @@
 //   TOKENS    4        TOKEN_CAP      16 MiB    token ids of all its events, back to back
 //   LOWS      8        HASH_CAP        4 MiB    low 64 bits of all its engine hashes, back to back
 //   DIGESTS   32       HASH_CAP       16 MiB    the whole digests, at the same indices, where the wire carries them
-//   SHAPES    1,024    SHAPE_CAP        16 KiB   what events look like (shapes.ts)
+//   SHAPES    1,024    SHAPE_CAP         8 KiB   what events look like (shapes.ts)
 //   LOCALS    8        HASH_CAP        4 MiB    local hashes of blocks, at the indices of their engine hashes
 //   SEEN      8        4 × HASH_CAP   16 MiB    scratch: the search for repeated hashes; bytes to be hashed
 
@@ -17,7 +17,7 @@ export const TOKEN_CAP: u32 = 1 << 22;
 export const HASH_CAP: u32 = 1 << 19; // 32-byte hashes of a full payload: 16 MiB / 34
 export const EVENT_CAP: u32 = 1 << 16;
 export const EVENT_TOKENS: u32 = 1 << 20; // of one event
-export const SHAPE_CAP: u32 = 16;
+export const SHAPE_CAP: u32 = 8;
 export const SHAPE_BYTES: usize = 1024;
 /** Readable bytes behind the payload, all of them no MessagePack: a header may be read before its length is checked. */
 export const GUARD: u32 = 256;

@@ -2,6 +2,7 @@
 // --json for machines. Aims are stated and judged, but a missed aim is a report, not a failure: machines differ.
 import { readFileSync } from 'node:fs';
 import { Core } from '../src/core/core.js';
+import { Numbers } from '../src/core/numbers.js';
 import { environment, shownTime } from './harness.js';
 import { rivals } from './rivals/index.js';
 import {
@@ -83,6 +84,14 @@ for (const [build, file] of [
     `  ${build}: ${(sizes[build].wasmBytes / 1024).toFixed(1)} KiB of module, ${sizes[build].memoryMiB.toFixed(1)} MiB of linear memory`,
   );
 }
+const reader = new Numbers();
+sizes['reader'] = {
+  wasmBytes: readFileSync('build/wasm/wire.wasm').length,
+  memoryMiB: reader.bytes.buffer.byteLength / (1 << 20),
+};
+say(
+  `  reader: ${(sizes['reader'].wasmBytes / 1024).toFixed(1)} KiB of module, ${sizes['reader'].memoryMiB.toFixed(1)} MiB of linear memory, of which a message touches what it needs`,
+);
 if (json) {
   const rows = report.map(({ rival, rows: all }) => ({
     rival,

@@ -1,4 +1,4 @@
-// Size budgets: the core's module, and its linear memory, which is whole from the start and never grows.
+// Size budgets: the modules of core and reader, and their linear memory, which is whole from the start and never grows.
 import { readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -24,5 +24,15 @@ for (const { build, file, memory } of BUDGETS) {
     console.log(`  ${build}: ${(bytes.length / KIB).toFixed(1)} KiB, ${(memoryBytes / MIB).toFixed(1)} MiB`);
   });
 }
+
+test('reader: module ≤ 16 KiB, memory ≤ 80 MiB, initial = maximum, no imports', () => {
+  const bytes = readFileSync('build/wasm/wire.wasm');
+  assert.ok(bytes.length <= 16 * KIB, `${bytes.length} bytes`);
+  const module = new WebAssembly.Module(bytes);
+  assert.equal(WebAssembly.Module.imports(module), []);
+  const memory = new WebAssembly.Instance(module).exports['memory'] as WebAssembly.Memory;
+  assert.ok(memory.buffer.byteLength <= 80 * MIB, `${memory.buffer.byteLength / MIB} MiB`);
+  assert.throws(() => memory.grow(1), /grow/);
+});
 
 test.run();

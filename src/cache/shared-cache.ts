@@ -63,8 +63,6 @@ export class SharedCache {
   #stopped = false;
   #clearedForPending = false;
   #scattered = false;
-  /** Events that are to be learned together. */
-  readonly #run: StoredEvent[] = [];
   #lastClear: string | null = null;
   #reconcile: ReconcileToken | null = null;
   readonly #messages = new Map<string, number>();
@@ -131,14 +129,13 @@ export class SharedCache {
   observeStored(source: Source, stored: NormalisedStored): Learned {
     const refused = this.#whyDeaf(source) ?? whyNotLearned(stored, this.#force!.contract);
     if (refused !== null) return this.#refuse(refused, stored);
-    this.#run.push(stored.event);
-    return { blocks: this.#learnRun(stored), refused: null };
+    return { blocks: this.#learn(stored, [stored.event]), refused: null };
   }
 
   /** Learns all stored events of a message: the same as observing each, and faster. Returns the blocks learned or confirmed. */
   observeMessage({ source, events }: WorkerMessage): number {
     const deaf = this.#whyDeaf(source);
-    const run = this.#run;
+    let run: StoredEvent[] = [];
     let first: NormalisedStored | null = null; // of the run
     let blocks = 0; // of the run
     let learned = 0;
@@ -148,10 +145,11 @@ export class SharedCache {
       const refused = deaf ?? whyNotLearned(stored, this.#force!.contract);
       const { event } = stored;
       const own = event.blockCount;
-      if (first !== null && (refused !== null || !this.#joins(first, blocks + own, stored))) {
+      if (first !== null && (refused !== null || !this.#joins(first, blocks, stored))) {
         // What was said before is learned before what is said now has any effect.
-        learned += this.#learnRun(first);
+        learned += this.#learn(first, run);
         first = null;
+        run = [];
       }
       if (refused !== null) {
         this.#refuse(refused, stored);
@@ -164,21 +162,26 @@ export class SharedCache {
       run.push(event);
       blocks += own;
     }
-    return first === null ? learned : learned + this.#learnRun(first);
+    return first === null ? learned : learned + this.#learn(first, run);
   }
 
-  /** Whether `next` may be learned in one go with the run from `first` on, which then has `blocks` blocks: it follows, in the same form. */
-  #joins(first: NormalisedStored, blocks: number, { event }: NormalisedStored): boolean {
-    return event.follows && event.wholeDigests === first.event.wholeDigests && blocks <= this.#force!.core.eventBlocks;
+  /** Whether `next` may be learned in one go with the `blocks` blocks from `first` on: it stands right behind them, in the same form. */
+  #joins({ event: first }: NormalisedStored, blocks: number, { event: next }: NormalisedStored): boolean {
+    return (
+      next.follows &&
+      next.hashesAt === first.hashesAt + blocks &&
+      next.numbers === first.numbers &&
+      next.wholeDigests === first.wholeDigests &&
+      blocks + next.blockCount <= this.#force!.core.eventBlocks
+    );
   }
 
-  /** Learns the events collected, of which `first` is the first. */
-  #learnRun(first: NormalisedStored): number {
+  /** Learns the events of a run, of which `first` is the first. */
+  #learn(first: NormalisedStored, run: readonly StoredEvent[]): number {
     const { core } = this.#force!;
+    const numbers = hashedNumbers(first);
     this.#compact(core);
-    const learned = core.learnRead(hashedNumbers(first), this.#run, first.namespace !== null);
-    this.#run.length = 0;
-    return learned;
+    return core.learnRead(numbers, run, first.namespace !== null);
   }
 
   /** Why nothing that comes from the source is learned. */

@@ -35,7 +35,7 @@ export function whyIneligible(event: StoredEvent, namespace: string | null): Eli
   if (!isAbsent(loraId) && Number(loraId) !== 0 && !event.loraName) return 'lora-name-missing';
   if (!isAbsent(blockMmInfos) && !(Array.isArray(blockMmInfos) && blockMmInfos.every(isAbsent))) return 'multimodal';
   return (
-    whyNotExtraKeys(event.extraKeys, event.loraName || null, namespace) ??
+    (event.shape.nilKeys ? null : whyNotExtraKeys(event.extraKeys, event.loraName || null, namespace)) ??
     (scopeTooLong(event.loraName, namespace) ? 'scope-too-long' : null)
   );
 }

@@ -10,6 +10,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 /** The namespace that the event itself names, or null. An explicit salt wins over the extra keys, and an empty one says none. */
 export function ownNamespace(event: StoredEvent): string | null {
   if (event.cacheSalt !== null) return event.cacheSalt || null;
+  if (event.shape.nilKeys) return null;
   const firstBlock = Array.isArray(event.extraKeys) ? event.extraKeys[0] : null;
   if (!Array.isArray(firstBlock)) return null;
   let loraName = event.loraName || null;

@@ -65,6 +65,7 @@ function hashBlocks(stored: NormalisedStored, numbers: Numbers, count: number, o
   const { blockSize, imageTokenId = null } = options;
   if (event.tokenPairs) numbers.hashWindows(event.tokensAt, count, blockSize, seed, event.hashesAt);
   else if (!event.hashed) numbers.hashBlocks(event.tokensAt, count, blockSize, seed, event.hashesAt);
+  if (event.shape.nilKeys && event.blockMmInfos === undefined) return;
   const objects = blockMmHashes(event, count, (bytes) => numbers.hash(bytes, NO_SEED));
   objects?.forEach((hashes, block) => {
     if (hashes === null) return;

@@ -1,12 +1,10 @@
 // Shapes of stored events seen lately. A worker writes its events in one or a few shapes (which fields, which medium, which adapter), and
-// one that was read field by field is recognised from then on by its bytes, many events in one call (assembly/shapes.ts). Their number is bounded; a
-// stream whose events never look alike stops being remembered.
+// one that was read field by field is recognised from then on by its bytes, many events in one call (assembly/shapes.ts). Their number is
+// bounded; a stream whose events never look alike stops being remembered.
 import { STEP } from '../core/numbers.js';
-import type { Cursor } from './cursor.js';
+import { type Cursor, OPAQUE } from './cursor.js';
 import { type EventShape, StoredRecord, type WorkerEvent } from './worker-event.js';
 
-/** Shapes tried for one event, the latest first. */
-const TRIED = 4;
 /** Events in a row without a known shape after which only every so many-th is remembered. */
 const MISSES = 64;
 
@@ -31,7 +29,7 @@ export class KnownShapes {
   /** Reads the events at the cursor that share a known shape, at most `most`, to the end of `events`. False when there is none. */
   read(cursor: Cursor, most: number, events: WorkerEvent[]): boolean {
     const { at, head, numbers, row } = cursor;
-    for (let i = 0; i < this.#kept.length && i < TRIED; i++) {
+    for (let i = 0; i < this.#kept.length; i++) {
       const { place, head: first, shape } = this.#kept[i]!;
       if (first !== head) continue;
       const read = numbers.readShaped(at, place, row, most);
@@ -56,12 +54,17 @@ export class KnownShapes {
     this.#misses++;
     if (this.#misses > MISSES && this.#misses % MISSES !== 0) return;
     const { steps, numbers } = cursor;
-    if (saysTwice(steps)) return;
+    if (saysTwice(steps) || isOpaque(shape)) return;
     const place = this.#kept.length < this.#cap ? this.#kept.length : this.#kept.at(-1)!.place;
     if (!numbers.keepShape(place, start, cursor.at, steps, shape.blockSize)) return;
     if (this.#kept.length === this.#cap) this.#kept.pop();
     this.#kept.unshift({ place, head: cursor.byteAt(start), shape });
   }
+}
+
+/** Whether something in it was too complex to be looked at, which may be for what else stood in the message. */
+function isOpaque({ loraId, extraKeys, isEagle, sharedCacheEligible, blockMmInfos }: EventShape): boolean {
+  return [loraId, extraKeys, isEagle, sharedCacheEligible, blockMmInfos].includes(OPAQUE);
 }
 
 /** Whether an event gave one of its lists twice: then the last one counts, which is left to the field-by-field reader. */

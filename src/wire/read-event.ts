@@ -17,6 +17,9 @@ import {
 /** Most tokens that one event may carry. */
 export const MAX_EVENT_TOKENS = 1_048_576;
 
+/** Stands for a float where an integer is due: as a number it could not be told from one. */
+const A_FLOAT: unique symbol = Symbol('a float');
+
 /** Why an event can't be read. No Error, because 65,536 of them a batch must stay cheap. */
 export class Fault {
   constructor(
@@ -367,7 +370,7 @@ function loraId(cursor: Cursor): unknown {
   const number = cursor.uint32();
   if (number >= 0) return number;
   const value = cursor.value();
-  return typeof value === 'number' ? OPAQUE : value; // a float
+  return typeof value === 'number' ? A_FLOAT : value;
 }
 
 /** The array form types this slot; in a map a surprising value only costs the event its eligibility. */
