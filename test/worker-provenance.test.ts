@@ -113,11 +113,9 @@ interface LookAlike {
   readonly before?: Fields;
   /** Its publisher is not admitted. */
   readonly stranger?: true;
-  /** A fault of ours that these tests have found: the row is passed over until it is mended. */
-  readonly knownFault?: true;
 }
 
-type More = Pick<LookAlike, 'positional' | 'before' | 'stranger' | 'knownFault'>;
+type More = Pick<LookAlike, 'positional' | 'before' | 'stranger'>;
 const look = (says: LookAlike['says'], fate: Fate, twin: Twin = PLAIN, more: More = {}): LookAlike => ({
   ...{ says, fate, twin },
   ...more,
@@ -171,19 +169,16 @@ const LOOK_ALIKES: Readonly<Record<string, LookAlike>> = {
     { lora_name: LONG, extra_keys: [[MARK + LONG], [MARK + LONG]] },
     ineligible('extra-key-unknown', 'extra-keys-shape'),
     adapterCalled(LONG),
-    { knownFault: true },
   ),
   'a long tag behind a byte order mark': look(
     { extra_keys: [[`${MARK}dynamo-cache-salt:${LONG}`], null] },
     ineligible('extra-key-unknown', 'extra-keys-shape'),
     { says: { extra_keys: [[`dynamo-cache-salt:${LONG}`], null] }, scope: { cacheSalt: LONG } },
-    { knownFault: true },
   ),
   'an adapter’s name in an overlong spelling, which is no UTF-8': look(
     { lora_name: A, extra_keys: new Encoded(joined([0x92, 0x91], OVERLONG_A, [0x91], OVERLONG_A)) },
     ineligible('extra-key-not-text', 'extra-keys-shape'),
     OF_ADAPTER,
-    { knownFault: true },
   ),
   // Other inputs of the hash.
   'an image’s hash': look({ extra_keys: [[HEX], null] }, ineligible('extra-key-unknown'), adapterCalled(HEX)),
@@ -504,18 +499,7 @@ function tell(event: Uint8Array, where: string): void {
   assert.equal(heard.learned, { blocks: BLOCKS, refused: null }, where);
 }
 
-/** The kinds that are known faults and still show. */
-const probe = await Listener.open();
-const open = new Set(
-  Object.keys(LOOK_ALIKES).filter((name) => {
-    const { knownFault, says, fate } = LOOK_ALIKES[name]!;
-    if (!knownFault) return false;
-    const [event] = probe.read(STRANGER, [written(probe.prompt(), says, WAYS[0]!)!]).events;
-    return !fate.read.includes(readAs(event));
-  }),
-);
-const planted = Object.entries(LOOK_ALIKES).filter(([name]) => !open.has(name));
-if (open.size > 0) console.log(`worker-provenance: not mended yet: ${[...open].join('; ')}`);
+const planted = Object.entries(LOOK_ALIKES);
 
 for (const [name, lookAlike] of planted) {
   test(`${name}: no hint, and its twin the full one`, () => {

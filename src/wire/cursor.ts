@@ -6,7 +6,7 @@ import { WireError } from '../errors.js';
 import { boundedDecoder } from './msgpack.js';
 import { TextTable } from './texts.js';
 
-/** Stands for a value that nests too deeply or is too large to be looked at. It equals nothing that a field may hold. */
+/** Stands for a value that can't be looked at: nested too deeply, too large, or holding text that is none. It equals nothing that a field may hold. */
 export const OPAQUE: unique symbol = Symbol('too complex to be looked at');
 
 /** Most bytes of values that are decoded whole, a message. */
@@ -18,7 +18,7 @@ const MAX_OBJECTS = 1_048_576;
 const NIL = 0xc0;
 const FLOAT_64 = 0xcb;
 
-const decodeWhole = boundedDecoder(['mm_objects', 'mm_hash', 'offsets', 'cache_salt'], {
+const decodeWhole = boundedDecoder(['mm_objects', 'mm_hash', 'offsets'], {
   bytes: MAX_WHOLE_BYTES,
   depth: MAX_DEPTH,
   objects: MAX_OBJECTS,

@@ -24,7 +24,7 @@ export interface MsgpackLimits {
  * bigints and shorter ones numbers, text is a string, binary a Uint8Array view of the payload, extensions are ExtData,
  * maps are objects; of a repeated key the last counts.
  * @throws {WireError} from the decoder: `payload-too-large`, `payload-malformed` (not exactly one value),
- * `payload-too-complex` (nested too deeply, or too many values).
+ * `payload-too-complex` (nested too deeply, or too many values), `payload-text` (text that is no UTF-8).
  */
 export function boundedDecoder(names: readonly string[], limits: MsgpackLimits): (payload: Uint8Array) => unknown {
   const decoder = new Decoder({
@@ -67,6 +67,7 @@ const RESERVED = 0xc1;
 const BIN_8 = 0xc4;
 const FLOAT_32 = 0xca;
 const FIXEXT_1 = 0xd4;
+const STR_8 = 0xd9;
 const ARRAY_16 = 0xdc;
 const MAP_16 = 0xde;
 /** From 0xc0: bytes of a value's fixed part behind its first byte (an extension's type included). */
@@ -124,6 +125,7 @@ function checkStructure(bytes: Uint8Array, limits: MsgpackLimits, open: Float64A
       throw new WireError('payload-too-complex', `the payload holds more than ${limits.objects} values`);
     }
     if (!container) {
+      if (isText(head)) checkText(bytes.subarray(at, at + size));
       at += size;
       continue;
     }
@@ -136,6 +138,27 @@ function checkStructure(bytes: Uint8Array, limits: MsgpackLimits, open: Float64A
   if (at !== end) {
     throw new WireError('payload-malformed', `${end - at} of the payload's ${end} bytes follow its value`);
   }
+}
+
+function isText(head: number): boolean {
+  return (head & 0xe0) === 0xa0 || (head >= STR_8 && head < ARRAY_16);
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/**
+ * The decoder makes some text of any bytes, and drops a byte order mark at the start of a long one. Names must not come to read alike in such
+ * ways, so neither is taken.
+ */
+function checkText(bytes: Uint8Array): void {
+  if (bytes.every((byte) => byte < 0x80)) return;
+  const marked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+  try {
+    if (utf8.decode(bytes) !== '' && !marked) return;
+  } catch {
+    // no UTF-8
+  }
+  throw new WireError('payload-text', 'the payload holds a text that is no UTF-8 or starts with a byte order mark');
 }
 
 function truncated(end: number): WireError {

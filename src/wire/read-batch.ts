@@ -9,6 +9,9 @@ import { Fault, readEvent } from './read-event.js';
 import { describe } from './values.js';
 import type { UnreadEvent, WorkerEvent } from './worker-event.js';
 
+const FLOAT_32 = 0xca;
+const FLOAT_64 = 0xcb;
+
 /** Most events in a batch. */
 export const MAX_BATCH_EVENTS = 65_536;
 
@@ -146,13 +149,14 @@ function readTime(cursor: Cursor): number | null {
 
 /** Nil and missing are rank 0; a negative 32-bit integer is reinterpreted as unsigned. A guess would blame another rank. */
 function readRank(cursor: Cursor): number {
+  const isFloat = cursor.head === FLOAT_32 || cursor.head === FLOAT_64;
   const value = cursor.value();
   if (value === undefined) return 0;
   const rank = typeof value === 'bigint' ? Number(value) : value;
-  if (typeof rank !== 'number' || !Number.isInteger(rank) || rank < -0x8000_0000 || rank > 0xffff_ffff) {
+  if (isFloat || typeof rank !== 'number' || !Number.isInteger(rank) || rank < -0x8000_0000 || rank > 0xffff_ffff) {
     throw new WireError(
       'batch-rank',
-      `the batch's data-parallel rank is ${describe(value)}, expected a 32-bit integer or nil`,
+      `the batch's data-parallel rank is ${isFloat ? 'the float ' : ''}${describe(value)}, expected a 32-bit integer or nil`,
     );
   }
   return rank >>> 0;

@@ -4,7 +4,7 @@
 import { DENSE, hashForm, KEYED, type NumberFault, ROW, ROW_WORDS, STEP } from '../core/numbers.js';
 import { type Cursor, OPAQUE } from './cursor.js';
 import { FIELD, FIELD_NAMES, type FieldNames, UNKNOWN_FIELD } from './field-names.js';
-import { describe, isMap } from './values.js';
+import { describe } from './values.js';
 import {
   type ClearedEvent,
   type EventFault,
@@ -49,7 +49,7 @@ export function readEvent(cursor: Cursor, names: FieldNames): WorkerEvent {
 function readStored(cursor: Cursor, names: FieldNames, form: 'map' | 'positional', count: number): StoredRecord {
   const event = new StoredRecord(cursor.numbers, cursor.row, new EventShape(form));
   if (form === 'map') readPairs(cursor, names, count, event, storedField);
-  else readStoredSlots(cursor, count, event);
+  else readStoredSlots(cursor, names, count, event);
   if (!cursor.passed(STEP.hashes)) throw missing(FIELD.blockHashes);
   if (!cursor.passed(STEP.tokens)) throw missing(FIELD.tokenIds);
   if (event.shape.blockSize < 0) throw missing(FIELD.blockSize);
@@ -110,20 +110,19 @@ function readTag(cursor: Cursor): string {
   return tag;
 }
 
-/** The tag of a map of `pairs` pairs, wherever it stands; the cursor stays at the first key. */
+/** The tag of a map of `pairs` pairs, wherever it stands; the cursor stays at the first key. A map that names two types has none. */
 function findTag(cursor: Cursor, names: FieldNames, pairs: number): string {
   const start = cursor.at;
   let field: number = UNKNOWN_FIELD;
   for (let pair = 0; pair < pairs; pair++) {
     field = names.read(cursor, field);
-    if (field === FIELD.type) {
-      const tag = readTag(cursor);
-      cursor.at = start;
-      return tag;
-    }
-    cursor.skip();
+    if (field !== FIELD.type) cursor.skip();
+    else if (cursor.tag === null) readTag(cursor);
+    else if (cursor.text() !== cursor.tag) throw new Fault('tag-conflict', 'the event names two types');
   }
-  throw new Fault('tag-missing', "the event's type is missing");
+  if (cursor.tag === null) throw new Fault('tag-missing', "the event's type is missing");
+  cursor.at = start;
+  return cursor.tag;
 }
 
 // ---- map form ----
@@ -138,8 +137,8 @@ function readPairs<T>(
   let field: number = UNKNOWN_FIELD;
   for (let pair = 0; pair < pairs; pair++) {
     field = names.read(cursor, field);
-    if (field !== FIELD.type) readField(cursor, field, event);
-    else if (cursor.text() !== cursor.tag) throw new Fault('tag-conflict', 'the event names two types');
+    if (field === FIELD.type) cursor.skip();
+    else readField(cursor, field, event);
   }
 }
 
@@ -226,11 +225,11 @@ const STORED_SLOTS = 9;
 /** Behind the tag. */
 const REMOVED_SLOTS = 2;
 
-function readStoredSlots(cursor: Cursor, items: number, event: StoredRecord): void {
+function readStoredSlots(cursor: Cursor, names: FieldNames, items: number, event: StoredRecord): void {
   const slots = Math.min(items, STORED_SLOTS);
   for (let slot = 1; slot < slots; slot++) {
     if (slot === FIELD.loraId) event.shape.loraId = typedLoraId(cursor);
-    else if (slot === FIELD.loraName) readLoraSlot(cursor, event.shape);
+    else if (slot === FIELD.loraName) readLoraSlot(cursor, names, event.shape);
     else storedField(cursor, slot, event);
   }
   if (items > STORED_SLOTS) readTail(cursor, items - STORED_SLOTS, event.shape);
@@ -248,20 +247,18 @@ function readClearedSlots(cursor: Cursor, items: number, event: { ownership: str
 }
 
 /** The LoRA's name; SGLang puts a map there that may hold the salt. An empty map leaves the salt to the extra keys; nil is no salt. */
-function readLoraSlot(cursor: Cursor, event: EventShape): void {
+function readLoraSlot(cursor: Cursor, names: FieldNames, event: EventShape): void {
   if (cursor.nil()) return;
   event.loraName = cursor.text();
   if (event.loraName !== null) return;
-  const at = cursor.at;
-  const value = cursor.value();
-  if (!isMap(value)) {
-    cursor.at = at;
-    throw wrong(cursor, FIELD.loraName);
+  const pairs = cursor.map();
+  if (pairs < 0) throw wrong(cursor, FIELD.loraName);
+  let field: number = UNKNOWN_FIELD;
+  for (let pair = 0; pair < pairs; pair++) {
+    field = names.read(cursor, field);
+    if (field === FIELD.cacheSalt) event.cacheSalt = text(cursor, field) ?? '';
+    else cursor.skip();
   }
-  if (!('cache_salt' in value)) return;
-  const salt = value['cache_salt'] ?? '';
-  if (typeof salt !== 'string') throw new Fault('field-type', `cache_salt is ${describe(salt)}`);
-  event.cacheSalt = salt;
 }
 
 const NIL_KIND = 0;

@@ -119,8 +119,6 @@ type Fields = Readonly<Record<string, unknown>>;
 export interface ReferenceUnread {
   readonly type: 'unread';
   readonly lostRemoval: boolean;
-  /** Faults that the fuzz test tells apart. */
-  readonly cause: 'two-types' | 'metadata-text' | null;
 }
 
 export interface ReferenceBatch {
@@ -192,22 +190,16 @@ function rankOf(value: unknown): number {
 // ---- events ----
 
 /** Thrown for a value that its field may not hold. */
-class Misfit {
-  constructor(readonly cause: ReferenceUnread['cause']) {}
-}
-const MISFIT = new Misfit(null);
+class Misfit {}
+const MISFIT = new Misfit();
 
-const unread = (lostRemoval: boolean, cause: ReferenceUnread['cause']): ReferenceUnread => ({
-  type: 'unread',
-  lostRemoval,
-  cause,
-});
+const unread = (lostRemoval: boolean): ReferenceUnread => ({ type: 'unread', lostRemoval });
 
 function readEvent(value: unknown): ReferenceEvent | ReferenceUnread {
   const tags = tagsOf(value);
   const [tag] = tags;
-  if (tags.some((other) => other !== tag)) return unread(true, 'two-types'); // whichever it is, it may be a removal
-  if (typeof tag !== 'string') return unread(true, null);
+  if (tags.some((other) => other !== tag)) return unread(true); // whichever it is, it may be a removal
+  if (typeof tag !== 'string') return unread(true);
   try {
     const isList = Array.isArray(value);
     const form = isList ? 'positional' : 'map';
@@ -221,11 +213,11 @@ function readEvent(value: unknown): ReferenceEvent | ReferenceUnread {
       case 'Ignored':
         return bare('ignored', form, {});
       default:
-        return unread(false, null);
+        return unread(false);
     }
   } catch (fault) {
     if (!(fault instanceof Misfit)) throw fault;
-    return unread(tag !== 'BlockStored', fault.cause);
+    return unread(tag !== 'BlockStored');
   }
 }
 
@@ -300,10 +292,10 @@ function storedSlots(slots: readonly unknown[]): Entry[] {
 
 /** SGLang's map in the place of the LoRA name: an empty one leaves the salt to the extra keys; nil is no salt. */
 function saltOf(metadata: Fields): Entry {
-  if (depthOf(metadata) > MAX_RAW_DEPTH) throw MISFIT;
-  if (holdsBadText(metadata)) throw new Misfit('metadata-text');
-  const salt = entriesOf(metadata).findLast(([key]) => key === 'cache_salt');
-  return ['cache_salt', salt === undefined ? null : (salt[1] ?? '')];
+  const salts = entriesOf(metadata).filter(([key]) => key === 'cache_salt');
+  if (salts.some(([, salt]) => !isAbsent(salt) && typeof salt !== 'string')) throw MISFIT;
+  const last = salts.at(-1);
+  return ['cache_salt', last === undefined ? null : (last[1] ?? '')];
 }
 
 const removedSlots = (slots: readonly unknown[]) => named(slots, REMOVED_SLOTS);
