@@ -2,6 +2,7 @@
 // request from token ids to its answer. Both contenders are checked to have learned the same, before and after each measurement.
 import { SharedCache } from '../src/cache/shared-cache.js';
 import type { CacheQuery } from '../src/cache/types.js';
+import type { Contract } from '../src/contract/descriptor.js';
 import { descriptorFromCase } from '../src/contract/from-case.js';
 import { validateContract } from '../src/contract/validate.js';
 import { blockHashes } from '../src/core/local-hash.js';
@@ -45,22 +46,24 @@ const MEASURED: readonly Measured[] = [
 ];
 
 // Blocks that a contender applies in one turn: a few milliseconds of work for either.
-const CORE_TURN_BLOCKS = 16_384;
-const RIVAL_TURN_BLOCKS = 4_096;
+const CORE_TURN_BLOCKS = 65_536;
+const RIVAL_TURN_BLOCKS = 8_192;
 /** Messages before the first one counts: enough for the compiler. */
 const WARM_UP = 60;
 
 /** The project's own way: frames in, learned edges out. */
 class Ours {
   readonly cache: SharedCache;
+  readonly #contract: Contract;
   readonly #workers = new WorkerEvents();
   readonly #frames: [Uint8Array, Uint8Array, Uint8Array];
   readonly #sequence: DataView;
   #next = 0n;
   #storeSequence = 0n;
 
-  private constructor(cache: SharedCache) {
+  private constructor(cache: SharedCache, contract: Contract) {
     this.cache = cache;
+    this.#contract = contract;
     const sequence = writeSequence(0n);
     this.#sequence = new DataView(sequence.buffer);
     this.#frames = [new Uint8Array(0), sequence, new Uint8Array(0)];
@@ -81,8 +84,16 @@ class Ours {
         prefixes: prefixes.flatMap(({ text, group }) => (group === index ? text : [])),
       })),
     });
-    cache.updateContract(validateContract(descriptor), [{ workerId: WORKER, dpRank: 0 }]);
-    return new Ours(cache);
+    const ours = new Ours(cache, validateContract(descriptor));
+    ours.reset();
+    return ours;
+  }
+
+  /** Forgets everything. */
+  reset(): void {
+    this.cache.updateContract(null);
+    this.cache.updateContract(this.#contract, [{ workerId: WORKER, dpRank: 0 }]);
+    this.#storeSequence = 0n;
   }
 
   /** Applies one worker message under the next sequence number, as if it had just come. */

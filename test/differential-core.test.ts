@@ -145,7 +145,10 @@ for (const build of ['tiny', 'tiny-wide'] as const) {
           const more = random.chance(0.3) ? [randomEvent(random, chain, chains, evil)] : [];
           const alike = more.filter((next) => sameForm(event, next));
           if (random.chance(0.5)) for (const one of [event, ...alike]) learnFromArrays(core, one);
-          else core.learnRead(numbers, readEvents([event, ...alike]), event.salted);
+          else {
+            const read = readEvents([event, ...alike]).map((one) => ({ event: one }));
+            core.learnRead(numbers, read, 0, read.length, event.salted);
+          }
           assert.ok(event.blocks.length > 0);
           for (const one of [event, ...alike]) model.learn(one);
         } else if (roll === 30 && random.chance(5 * evil)) {

@@ -154,7 +154,7 @@ function creditOf(core: Core, oracleCase: OracleCase): number {
       const { event } = stored;
       const numbers = event.place(sharedNumbers());
       numbers.hashBlocks(event.tokensAt, event.blockCount, blockSize, seedOf(event.loraName, null), event.hashesAt);
-      core.learnRead(numbers, [event], false);
+      core.learnRead(numbers, [{ event }], 0, 1, false);
     }
   }
   for (const [, , payload] of storeMessages(oracleCase, { generation: 'A' }))

@@ -8,7 +8,7 @@ import { scopeTooLong, seedOf } from '../core/local-hash.js';
 import { sharedNumbers } from '../core/numbers.js';
 import { type Plan, planOf } from '../core/plan.js';
 import { hashedNumbers } from '../events/local-hashes.js';
-import type { NormalisedStored } from '../events/normaliser.js';
+import type { NormalisedEvent, NormalisedStored } from '../events/normaliser.js';
 import { whyNotLearned } from '../events/stored-blocks.js';
 import { publisherKey, type Source, type WorkerMessage } from '../events/worker-events.js';
 import { StoreFrameError, splitStoreFrames } from '../wire/mooncake.js';
@@ -129,59 +129,53 @@ export class SharedCache {
   observeStored(source: Source, stored: NormalisedStored): Learned {
     const refused = this.#whyDeaf(source) ?? whyNotLearned(stored, this.#force!.contract);
     if (refused !== null) return this.#refuse(refused, stored);
-    return { blocks: this.#learn(stored, [stored.event]), refused: null };
+    return { blocks: this.#learn(stored, [stored], 0, 1), refused: null };
   }
 
   /** Learns all stored events of a message: the same as observing each, and faster. Returns the blocks learned or confirmed. */
   observeMessage({ source, events }: WorkerMessage): number {
     const deaf = this.#whyDeaf(source);
-    let run: StoredEvent[] = [];
-    let first: NormalisedStored | null = null; // of the run
-    let blocks = 0; // of the run
+    const force = this.#force;
+    // Events are learned in runs: those that stand right behind each other, in the list and in memory, in one form.
+    let first: NormalisedStored | null = null;
+    let from = 0; // where in the list the run starts
+    let end = 0; // index of the hash behind it
+    let room = 0; // blocks that it may still take
     let learned = 0;
     for (let i = 0; i < events.length; i++) {
       const stored = events[i]!;
-      if (stored.kind !== 'stored') continue;
-      const refused = deaf ?? whyNotLearned(stored, this.#force!.contract);
-      const { event } = stored;
-      const own = event.blockCount;
-      if (first !== null && (refused !== null || !this.#joins(first, blocks, stored))) {
-        // What was said before is learned before what is said now has any effect.
-        learned += this.#learn(first, run);
-        first = null;
-        run = [];
+      const refused = stored.kind === 'stored' ? (deaf ?? whyNotLearned(stored, force!.contract)) : null;
+      if (stored.kind === 'stored' && refused === null && first !== null) {
+        const { event } = stored;
+        const blocks = event.blockCount;
+        if (event.hashesAt === end && blocks <= room && alike(event, first.event)) {
+          end += blocks;
+          room -= blocks;
+          continue;
+        }
       }
+      // What was said before is learned before what is said now has any effect.
+      if (first !== null) learned += this.#learn(first, events, from, i);
+      first = null;
+      if (stored.kind !== 'stored') continue;
       if (refused !== null) {
         this.#refuse(refused, stored);
         continue;
       }
-      if (first === null) {
-        first = stored;
-        blocks = 0;
-      }
-      run.push(event);
-      blocks += own;
+      first = stored;
+      from = i;
+      end = stored.event.hashesAt + stored.event.blockCount;
+      room = force!.core.eventBlocks - stored.event.blockCount;
     }
-    return first === null ? learned : learned + this.#learn(first, run);
+    return first === null ? learned : learned + this.#learn(first, events, from, events.length);
   }
 
-  /** Whether `next` may be learned in one go with the `blocks` blocks from `first` on: it stands right behind them, in the same form. */
-  #joins({ event: first }: NormalisedStored, blocks: number, { event: next }: NormalisedStored): boolean {
-    return (
-      next.follows &&
-      next.hashesAt === first.hashesAt + blocks &&
-      next.numbers === first.numbers &&
-      next.wholeDigests === first.wholeDigests &&
-      blocks + next.blockCount <= this.#force!.core.eventBlocks
-    );
-  }
-
-  /** Learns the events of a run, of which `first` is the first. */
-  #learn(first: NormalisedStored, run: readonly StoredEvent[]): number {
+  /** Learns events `from` … `to` of the list, all of them stored ones, of which `first` is the first. */
+  #learn(first: NormalisedStored, events: readonly NormalisedEvent[], from: number, to: number): number {
     const { core } = this.#force!;
     const numbers = hashedNumbers(first);
     this.#compact(core);
-    return core.learnRead(numbers, run, first.namespace !== null);
+    return core.learnRead(numbers, events as readonly NormalisedStored[], from, to, first.namespace !== null);
   }
 
   /** Why nothing that comes from the source is learned. */
@@ -410,6 +404,11 @@ export class SharedCache {
     tally(this.#messages, fate);
     return { fate, sequence, objects: 0, skipped: { foreignTenant: 0, foreignKey: 0 }, detail };
   }
+}
+
+/** Whether `next`, hashed together with the event before it, is of one form with the `first` of its run. */
+function alike(next: StoredEvent, first: StoredEvent): boolean {
+  return next.follows && next.numbers === first.numbers && next.wholeDigests === first.wholeDigests;
 }
 
 const IDLE_TEXT: Record<'stopped' | 'pending' | 'no-contract', string> = {

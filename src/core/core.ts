@@ -27,6 +27,9 @@ export interface ReadEvent {
   writeHeader(to: Uint32Array, at: number, most: number): number;
 }
 
+/** A list of them, each with what was said about it besides. */
+export type ReadEvents = readonly { readonly event: ReadEvent }[];
+
 /** What became of a store payload. */
 export type StoreOutcome =
   | {
@@ -229,29 +232,30 @@ export class Core {
   }
 
   /**
-   * Learns events that stand one behind the other in `numbers` (hashes and local hashes), of one form and together of at most `eventBlocks`
-   * blocks, or a single one of any size. Returns the blocks learned or confirmed.
+   * Learns events `from` … `to` of a list, which stand one behind the other in `numbers` (hashes and local hashes), are of one form and have
+   * together at most `eventBlocks` blocks; or a single one of any size. Returns the blocks learned or confirmed.
    */
-  learnRead(numbers: Numbers, events: readonly ReadEvent[], salted: boolean): number {
-    const { hashesAt, wholeDigests } = events[0]!;
-    const blocks = this.#placeEvents(numbers, events);
+  learnRead(numbers: Numbers, events: ReadEvents, from: number, to: number, salted: boolean): number {
+    const { hashesAt, wholeDigests } = events[from]!.event;
+    const blocks = this.#placeEvents(numbers, events, from, to);
     copyWords(numbers.locals, hashesAt * 2, this.#requestWords, 0, blocks * 2);
-    return this.#exports.learn(events.length, salted ? 1 : 0, wholeDigests ? 1 : 0);
+    return this.#exports.learn(to - from, salted ? 1 : 0, wholeDigests ? 1 : 0);
   }
 
   /** Ends the credit of what was learned about an event's blocks: its publisher contradicts itself about them. */
   distrust(numbers: Numbers, event: ReadEvent): void {
-    this.#placeEvents(numbers, [event]);
+    this.#placeEvents(numbers, [{ event }], 0, 1);
     this.#exports.distrust(event.wholeDigests ? 1 : 0);
   }
 
   /** Lays out headers and children (assembly/edges.ts); returns the blocks of all events. */
-  #placeEvents(numbers: Numbers, events: readonly ReadEvent[]): number {
-    const { hashesAt, wholeDigests } = events[0]!;
+  #placeEvents(numbers: Numbers, events: ReadEvents, from: number, to: number): number {
+    const { hashesAt, wholeDigests } = events[from]!.event;
     const words = this.#inputWords;
+    const most = this.#eventBlocks;
     let blocks = 0;
-    for (let i = 0; i < events.length; i++) blocks += events[i]!.writeHeader(words, i * 4, this.#eventBlocks);
-    const at = events.length * HEADER_BYTES;
+    for (let i = from; i < to; i++) blocks += events[i]!.event.writeHeader(words, (i - from) * 4, most);
+    const at = (to - from) * HEADER_BYTES;
     if (wholeDigests) this.#input.set(numbers.digests.subarray(hashesAt * 32, (hashesAt + blocks) * 32), at);
     else copyWords(numbers.lows, hashesAt * 2, words, at / 4, blocks * 2);
     return blocks;

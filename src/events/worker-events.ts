@@ -98,9 +98,9 @@ export class WorkerEvents {
     const { sequence, payload } = splitWorkerFrames(frames);
     const batch = this.#reader.read(payload);
     const publisher = this.#publisher(workerId, batch.dpRank);
-    const events: NormalisedEvent[] = [];
-    for (let i = 0; i < batch.events.length; i++) {
-      events.push(this.#normaliser.normalise(publisher, batch.events[i]!));
+    const events = new Array<NormalisedEvent>(batch.events.length);
+    for (let i = 0; i < events.length; i++) {
+      events[i] = this.#normaliser.normalise(publisher, batch.events[i]!);
     }
     hashMessage(events);
     this.#count(events);

@@ -336,7 +336,7 @@ export class CorePool {
     const { event } = announced(prompt, announcement);
     const numbers = event.place(sharedNumbers());
     numbers.hashBlocks(event.tokensAt, event.blockCount, prompt.blockSize, seedOf(null, null), event.hashesAt);
-    return this.core.learnRead(numbers, [event], false);
+    return this.core.learnRead(numbers, [{ event }], 0, 1, false);
   }
 
   send(events: readonly unknown[]): StoreOutcome {
