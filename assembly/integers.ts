@@ -53,7 +53,7 @@ function fail(why: u32, at: usize, index: u32): usize {
   return 0;
 }
 /** Reads an array's header: the position behind it, 0 when something else starts here. Each item takes a byte at least. */
-export function header(at: usize): usize {
+@inline export function header(at: usize): usize {
   const tag = <u32>load<u8>(at);
   let from = at + 1;
   if ((tag & 0xf0) == 0x90) items = tag & 15;
@@ -161,7 +161,7 @@ function singles(p: usize, to: usize, last: usize): usize {
 }
 
 /** Turns big-endian words into words. */
-function swapBytes(from: usize, to: usize): void {
+@inline function swapBytes(from: usize, to: usize): void {
   for (; from + 16 <= to; from += 16) {
     const words = v128.load(from);
     v128.store(from, v128.shuffle<i8>(words, words, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12));
@@ -241,7 +241,7 @@ export function hashes(at: usize, row: usize): usize {
 }
 
 /** Turns big-endian 64-bit words into words. */
-function swapLongs(from: usize, to: usize): void {
+@inline function swapLongs(from: usize, to: usize): void {
   for (; from + 16 <= to; from += 16) {
     const words = v128.load(from);
     v128.store(from, v128.shuffle<i8>(words, words, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8));
@@ -250,7 +250,7 @@ function swapLongs(from: usize, to: usize): void {
 }
 
 /** Reads a parent's hash, or nil, at `at`. 0 = failed, see RESULT. */
-export function parent(at: usize, row: usize): usize {
+@inline export function parent(at: usize, row: usize): usize {
   const tag = <u32>load<u8>(at);
   if (tag == 0xcf || tag == 0xd3) {
     if (at + 9 > end) return fail(WRONG_TYPE, at, 0);

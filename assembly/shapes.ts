@@ -29,7 +29,7 @@ const LITERALS: usize = 68;
   return (equal & wanted) == wanted;
 }
 /** The position behind a list of nothing but nil, 0 when something else starts here. */
-function nils(at: usize, row: usize): usize {
+@inline function nils(at: usize, row: usize): usize {
   let p = header(at);
   if (!p) return 0;
   const count = items;

@@ -69,6 +69,10 @@ export const DENSE = 1;
 export const BEHIND = 2;
 /** Of extra keys that are all nil: there is one for each block. */
 export const KEYED = 4;
+/** Its local hashes have been made … */
+export const HASHED = 8;
+/** … together with those of the event before it. */
+export const FOLLOWS = 16;
 
 /** The name of a form as it stands in a row. */
 export function hashForm(code: number): HashForm {

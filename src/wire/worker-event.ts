@@ -8,6 +8,8 @@ import {
   BEHIND,
   DENSE,
   DIGEST_FORM,
+  FOLLOWS,
+  HASHED,
   type HashForm,
   hashForm,
   KEYED,
@@ -138,18 +140,16 @@ export class EventShape {
 
 /** Blocks that entered a cache, as the reader fills it in; everybody else sees a `StoredEvent`. */
 export class StoredRecord extends OwnableNumbers {
-  readonly type = 'stored';
   readonly shape: EventShape;
-  /** Its local hashes stand in `numbers`. */
-  hashed = false;
-  /** So do those of the event before it, of which it is `behind`, under the same namespace. */
-  follows = false;
 
   constructor(numbers: Numbers, row: number, shape: EventShape) {
     super(numbers, row);
     this.shape = shape;
   }
 
+  get type(): 'stored' {
+    return 'stored';
+  }
   /** Index of the first token in `numbers`. */
   get tokensAt(): number {
     return this.words[this.base + ROW.tokensAt]!;
@@ -267,22 +267,29 @@ export class StoredRecord extends OwnableNumbers {
     };
   }
 
+  /** Its local hashes stand in `numbers`. */
+  get hashed(): boolean {
+    return (this.words[this.base + ROW.laid]! & HASHED) !== 0;
+  }
+  /** So do those of the event before it, of which it is `behind`, under the same namespace. */
+  get follows(): boolean {
+    return (this.words[this.base + ROW.laid]! & FOLLOWS) !== 0;
+  }
   /** Says that the local hashes of its blocks have been made, and whether together with those of the event before. */
   markHashed(follows: boolean): void {
-    this.hashed = true;
-    this.follows = follows;
+    this.words[this.base + ROW.laid]! |= follows ? HASHED | FOLLOWS : HASHED;
   }
 
   override place(scratch: Numbers): Numbers {
     const numbers = super.place(scratch);
-    if (numbers === scratch) this.hashed = false;
+    if (numbers === scratch) this.words[this.base + ROW.laid]! &= ~(HASHED | FOLLOWS);
     return numbers;
   }
 
   /** Copies the numbers out, so that the event outlives its message. */
   own(): this {
     this.ownNumbers(this.tokenIds, this.parentBlockHash);
-    this.follows = false;
+    this.words[this.base + ROW.laid]! &= ~FOLLOWS;
     return this;
   }
 }
