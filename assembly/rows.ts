@@ -11,6 +11,7 @@ export const PARENT: usize = 28; // low 64 bits of the parent's hash
 export const PARENT_AT: usize = 36; // where its digest stands in the payload
 export const NIL_KEYS: usize = 40; // items of the extra keys where all are nil
 export const LAID: usize = 44; // DENSE, BEHIND, KEYED
+export const SHAPE: usize = 48; // place of its shape (shapes.ts), where it was recognised
 
 export const INTEGERS: u32 = 1;
 export const WHOLE_DIGESTS: u32 = 2;

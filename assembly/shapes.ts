@@ -1,13 +1,16 @@
 // The shape of a stored event is everything in it but its numbers: names, media, kinds, in the order and encoding of its publisher. Events
-// of one worker mostly share one. A shape that the host has read once is kept here as a list of what comes next, and an event of the same
-// shape is recognised, and its numbers read, in one call. What matches byte for byte means the same, so nothing is guessed.
+// of one worker mostly share one or a few. A shape that the host has read once is kept here as a list of steps, and events of that shape are
+// recognised, and their numbers read, without the host. What matches byte for byte means the same, so nothing is guessed.
 //
 // A shape: u32 count of steps, then a u32 for each (what, or a literal's length << 8); u32 tokens a block at BLOCK_SIZE; the literals' bytes
-// from LITERALS on.
+// from LITERALS on. Shapes are tried latest first. Where one fails, the next goes on from the last step that both have in common, since
+// most differ only behind the long lists.
 import { hashes, hashesUsed, header, items, parent, tokens, tokensUsed, useUpTo } from './integers';
 import { good, open, position, skip } from './msgpack';
-import { BEHIND, BLOCKS, DENSE, HASH_FORM, KEYED, LAID, NIL_KEYS, PAIRS, PARENT as PARENT_LOW, PARENT_FORM, ROW_BYTES, TOKEN_COUNT } from './rows';
-import { EVENT_TOKENS, PAYLOAD, RESULT, SHAPES, SHAPE_BYTES } from './wire-layout';
+import {
+  BEHIND, BLOCKS, DENSE, HASH_FORM, KEYED, LAID, NIL_KEYS, PAIRS, PARENT as PARENT_LOW, PARENT_FORM, ROW_BYTES, SHAPE, TOKEN_COUNT,
+} from './rows';
+import { EVENT_TOKENS, PAYLOAD, RESULT, SHAPES, SHAPE_BYTES, SHAPE_CAP, SHAPE_ORDER, TRAIL } from './wire-layout';
 
 const LITERAL: u32 = 0;
 const HASHES: u32 = 1;
@@ -17,6 +20,28 @@ const NILS: u32 = 4; // a list of nothing but nil
 const ANY: u32 = 5; // a value that nobody reads
 const BLOCK_SIZE: usize = 64;
 const LITERALS: usize = 68;
+/** Of the trail: before each step the position and the numbers used so far, u32 each. */
+const TRAIL_BYTES: usize = 12;
+
+let known: u32 = 0; // shapes kept; their places stand in SHAPE_ORDER, the latest first
+let end: usize = 0; // of the payload
+let failed: usize = 0; // the step at which the last attempt failed
+
+@inline function shapeAt(place: u32): usize { return SHAPES + <usize>place * SHAPE_BYTES; }
+@inline function placeAt(index: u32): u32 { return <u32>load<u8>(SHAPE_ORDER + <usize>index); }
+/** Moves the shape at `index` of the order to its front. */
+function toFront(index: u32, place: u32): void {
+  memory.copy(SHAPE_ORDER + 1, SHAPE_ORDER, <usize>index);
+  store<u8>(SHAPE_ORDER, <u8>place);
+}
+/** The place for a new shape: a free one, else that of the shape not seen for longest. */
+export function freePlace(): u32 { return known < SHAPE_CAP ? known : placeAt(known - 1); }
+/** The shape at `freePlace` has been written. */
+export function addShape(): void {
+  const place = freePlace();
+  if (known < SHAPE_CAP) known++;
+  toFront(known - 1, place);
+}
 
 /** True when `length` bytes at `a` and `b` are equal; both may be read a vector further. */
 @inline function same(a: usize, b: usize, length: usize): bool {
@@ -41,16 +66,49 @@ const LITERALS: usize = 68;
   return last;
 }
 
-/** Reads the event at `at` into `row` if it has the shape: the position behind it, 0 when it has another or something is amiss. */
-function one(at: usize, end: usize, shape: u32, row: usize): usize {
-  const base = SHAPES + <usize>shape * SHAPE_BYTES;
-  const steps = load<u32>(base);
-  let literal = base + LITERALS;
-  let p = at;
-  store<u32>(row, 0, PARENT_FORM);
-  store<u64>(row, 0, PARENT_LOW);
-  for (let step: usize = 1; step <= steps; step++) {
-    const said = load<u32>(base + (step << 2));
+/** Steps at the start of two shapes that are the same. */
+function common(a: usize, b: usize): usize {
+  const most = min(load<u32>(a), load<u32>(b));
+  let literal: usize = LITERALS;
+  let step: usize = 0;
+  for (; step < <usize>most; step++) {
+    const said = load<u32>(a + (step << 2), 4);
+    if (said != load<u32>(b + (step << 2), 4)) break;
+    if ((said & 0xff) != LITERAL) continue;
+    const length = <usize>(said >> 8);
+    if (!same(a + literal, b + literal, length)) break;
+    literal += length;
+  }
+  return step;
+}
+
+/** Goes through the shape's steps from `first` on, whose place in the payload the trail knows: the position behind the event, 0 = another shape. */
+function attempt(shape: usize, row: usize, first: usize): usize {
+  const steps = <usize>load<u32>(shape);
+  let literal = shape + LITERALS;
+  let parents = false;
+  let keys = false;
+  for (let step: usize = 0; step < first; step++) {
+    const said = load<u32>(shape + (step << 2), 4);
+    if ((said & 0xff) == LITERAL) literal += <usize>(said >> 8);
+    else if (said == PARENT) parents = true;
+    else if (said == NILS) keys = true;
+  }
+  if (!parents) {
+    store<u32>(row, 0, PARENT_FORM);
+    store<u64>(row, 0, PARENT_LOW);
+  }
+  if (!keys) store<u32>(row, 0, NIL_KEYS);
+  const from = TRAIL + first * TRAIL_BYTES;
+  let p = <usize>load<u32>(from);
+  useUpTo(load<u32>(from, 4), load<u32>(from, 8));
+  for (let step = first; step < steps; step++) {
+    const trail = TRAIL + step * TRAIL_BYTES;
+    store<u32>(trail, <u32>p);
+    store<u32>(trail, tokensUsed, 4);
+    store<u32>(trail, hashesUsed, 8);
+    failed = step;
+    const said = load<u32>(shape + (step << 2), 4);
     switch (said & 0xff) {
       case LITERAL: {
         const length = <usize>(said >> 8);
@@ -72,26 +130,52 @@ function one(at: usize, end: usize, shape: u32, row: usize): usize {
     }
     if (!p || p > end) return 0;
   }
-  if (load<u32>(row, TOKEN_COUNT) > EVENT_TOKENS) return 0;
+  return fits(shape, row) ? p : 0;
+}
+/** Says how the event's numbers are laid out; false when they are none that an event may have, whatever its shape. */
+@inline function fits(shape: usize, row: usize): bool {
+  const count = load<u32>(row, TOKEN_COUNT);
+  if (count > EVENT_TOKENS) return false;
   const blocks = load<u32>(row, BLOCKS);
-  const dense = blocks && !load<u32>(row, PAIRS) && <u64>load<u32>(row, TOKEN_COUNT) == <u64>blocks * load<u32>(base, BLOCK_SIZE);
+  const dense = blocks && !load<u32>(row, PAIRS) && <u64>count == <u64>blocks * load<u32>(shape, BLOCK_SIZE);
   store<u32>(row, (dense ? DENSE : 0) | (load<u32>(row, NIL_KEYS) == blocks ? KEYED : 0), LAID);
   const parentForm = load<u32>(row, PARENT_FORM);
-  return !parentForm || !blocks || parentForm == load<u32>(row, HASH_FORM) ? p : 0;
+  return !parentForm || !blocks || parentForm == load<u32>(row, HASH_FORM);
 }
 
-/** Reads events as long as they have the shape, at most `most`, into rows from `row` on. Returns how many; RESULT: the position behind them. */
-export function shaped(at: usize, end: usize, shape: u32, row: usize, most: u32): u32 {
+/** Reads the event at `at` into `row` if it has a known shape: the position behind it, 0 when it has none or something is amiss. */
+function one(at: usize, row: usize): usize {
+  const tokensBefore = tokensUsed;
+  const hashesBefore = hashesUsed;
+  store<u32>(TRAIL, <u32>at);
+  store<u32>(TRAIL, tokensBefore, 4);
+  store<u32>(TRAIL, hashesBefore, 8);
+  let before: usize = 0;
+  for (let index: u32 = 0; index < known; index++) {
+    const place = placeAt(index);
+    const shape = shapeAt(place);
+    const next = attempt(shape, row, before ? min(common(before, shape), failed) : 0);
+    if (next) {
+      if (index) toFront(index, place);
+      store<u32>(row, place, SHAPE);
+      return next;
+    }
+    before = shape;
+  }
+  useUpTo(tokensBefore, hashesBefore);
+  return 0;
+}
+
+/** Reads events as long as they have known shapes, at most `most`, into rows from `row` on. Returns how many; RESULT: the position behind them. */
+export function shaped(at: usize, payloadEnd: usize, row: usize, most: u32): u32 {
+  end = payloadEnd;
   let read: u32 = 0;
   while (read < most) {
-    const tokensBefore = tokensUsed;
-    const hashesBefore = hashesUsed;
-    const next = one(at, end, shape, row);
-    if (!next) {
-      useUpTo(tokensBefore, hashesBefore);
-      break;
+    const next = one(at, row);
+    if (!next) break;
+    if (read && load<u32>(row, LAID) & load<u32>(row - ROW_BYTES, LAID) & DENSE && load<u32>(row, SHAPE) == load<u32>(row - ROW_BYTES, SHAPE)) {
+      store<u32>(row, load<u32>(row, LAID) | BEHIND, LAID);
     }
-    if (read && load<u32>(row, LAID) & load<u32>(row - ROW_BYTES, LAID) & DENSE) store<u32>(row, load<u32>(row, LAID) | BEHIND, LAID);
     at = next;
     row += ROW_BYTES;
     read++;

@@ -5,7 +5,7 @@ import { repeats } from './distinct';
 import { hashes, parent, start, tokens } from './integers';
 import { good, open, position, skip as skipValue } from './msgpack';
 import { ROW_BYTES } from './rows';
-import { shaped } from './shapes';
+import { addShape as takeShape, freePlace, shaped } from './shapes';
 import { xxh3, xxh3Blocks, xxh3Chain } from './xxh3';
 
 export const PAYLOAD = layout.PAYLOAD;
@@ -49,8 +49,11 @@ export function skip(at: u32): u32 {
 export function readTokens(at: u32, row: u32): u32 { return back(tokens(address(at), rowAt(row))); }
 export function readHashes(at: u32, row: u32): u32 { return back(hashes(address(at), rowAt(row))); }
 export function readParent(at: u32, row: u32): u32 { return back(parent(address(at), rowAt(row))); }
-/** Reads stored events of a known shape into rows from `row` on; returns how many (shapes.ts). */
-export function readShaped(at: u32, shape: u32, row: u32, most: u32): u32 { return shaped(address(at), end, shape, rowAt(row), most); }
+/** Reads stored events of known shapes into rows from `row` on; returns how many (shapes.ts). */
+export function readShaped(at: u32, row: u32, most: u32): u32 { return shaped(address(at), end, rowAt(row), most); }
+/** Where the host writes a new shape; `addShape` takes it in. */
+export function shapePlace(): u32 { return freePlace(); }
+export function addShape(): void { takeShape(); }
 
 /** Hashes SEEN[0 … length) with XXH3-64; the u64 stands in RESULT. */
 export function hashBytes(length: u32, seedLow: u32, seedHigh: u32): void { store<u64>(layout.RESULT, xxh3(layout.SEEN, length, whole(seedLow, seedHigh))); }

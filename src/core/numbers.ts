@@ -18,7 +18,9 @@ interface Exports extends Record<string, unknown> {
   readTokens(at: number, row: number): number;
   readHashes(at: number, row: number): number;
   readParent(at: number, row: number): number;
-  readShaped(at: number, shape: number, row: number, most: number): number;
+  readShaped(at: number, row: number, most: number): number;
+  shapePlace(): number;
+  addShape(): void;
   hashBytes(length: number, seedLow: number, seedHigh: number): void;
   hashBlocks(first: number, blocks: number, blockBytes: number, low: number, high: number, to: number): void;
   hashWindows(first: number, blocks: number, blockBytes: number, low: number, high: number, to: number): void;
@@ -61,6 +63,7 @@ export const ROW = {
   parentAt: 9,
   nilKeys: 10,
   laid: 11,
+  shape: 12,
 } as const;
 // How an event's numbers are laid out, bits of `laid`:
 /** Single tokens, exactly those of its blocks. */
@@ -110,6 +113,8 @@ export class Numbers {
   readonly locals: Uint32Array;
   /** Where each event's numbers stand: a row of words each. */
   readonly rows: Uint32Array;
+  /** What the callers of `keepShape` said about the shape at each place. */
+  readonly labels: unknown[] = [];
   /** Counts payloads: what was read before belongs to an earlier one. */
   epoch = 0;
 
@@ -183,10 +188,11 @@ export class Numbers {
   }
 
   /**
-   * Keeps a shape at place `shape` (below `shapeCap`): the event from `start` to `end` in the payload, in which `steps` says what varies, as
-   * [step, from, to] one after the other, in order; its blocks have `blockSize` tokens. False when it is too long to be kept.
+   * Keeps a shape: the event from `start` to `end` in the payload, in which `steps` says what varies, as [step, from, to] one after the other,
+   * in order; its blocks have `blockSize` tokens. It is found again under `label`. The one not seen for longest makes room. False when it is too
+   * long to be kept.
    */
-  keepShape(shape: number, start: number, end: number, steps: readonly number[], blockSize: number): boolean {
+  keepShape(start: number, end: number, steps: readonly number[], blockSize: number, label: unknown): boolean {
     let varying = 0;
     for (let i = 0; i < steps.length; i += 3) varying += steps[i + 2]! - steps[i + 1]!;
     if (LITERALS_AT + end - start - varying + SHAPE_GUARD > this.#shapeBytes) return false;
@@ -198,7 +204,8 @@ export class Numbers {
       from = steps[i + 2] ?? end;
     }
     if (said.length > MAX_STEPS) return false;
-    const base = shape * this.#shapeBytes;
+    const place = this.#exports.shapePlace();
+    const base = place * this.#shapeBytes;
     const words = new Uint32Array(this.#shapes.buffer, this.#shapes.byteOffset + base, LITERALS_AT / 4);
     words.set([said.length, ...said]);
     words[BLOCK_SIZE_AT / 4] = blockSize;
@@ -209,12 +216,14 @@ export class Numbers {
       literal += to - from;
       from = steps[i + 2] ?? end;
     }
+    this.#exports.addShape();
+    this.labels[place] = label;
     return true;
   }
 
-  /** Reads events of the shape kept at that place, at most `most`, into rows from `row` on. Returns how many; `position` is behind them. */
-  readShaped(at: number, shape: number, row: number, most: number): number {
-    return this.#exports.readShaped(at, shape, row, most);
+  /** Reads events of kept shapes, at most `most`, into rows from `row` on. Returns how many; `position` is behind them. */
+  readShaped(at: number, row: number, most: number): number {
+    return this.#exports.readShaped(at, row, most);
   }
 
   /** The position behind what `readShaped` read last. */

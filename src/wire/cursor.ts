@@ -78,10 +78,6 @@ export class Cursor {
     return this.#bytes[this.at]!;
   }
 
-  byteAt(at: number): number {
-    return this.#bytes[at]!;
-  }
-
   /** Items of the array that starts here, -1 when something else does. */
   array(): number {
     const head = this.head;

@@ -36,11 +36,10 @@ export interface WorkerBatch {
 export class BatchReader {
   readonly #cursor: Cursor;
   readonly #names = new FieldNames();
-  readonly #shapes: KnownShapes;
+  readonly #shapes = new KnownShapes();
 
   constructor(numbers: Numbers = new Numbers()) {
     this.#cursor = new Cursor(numbers);
-    this.#shapes = new KnownShapes(numbers.shapeCap);
   }
 
   /**
