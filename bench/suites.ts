@@ -1,6 +1,6 @@
 // The suites: each measures the core beside a rival, or the core alone where only its own bound matters.
 import { Core } from '../src/core/core.js';
-import { pair, randomLongs, Sample, timed } from './harness.js';
+import { type Pairing, pair, randomLongs, Sample, timed } from './harness.js';
 import type { Rival, RivalOptions } from './rivals/rival.js';
 import {
   BLOCK,
@@ -57,7 +57,8 @@ async function freshCore(blocks: number): Promise<Core> {
   return core;
 }
 
-function ratioRow(suite: string, aim: number | null, { a, b, ratio }: ReturnType<typeof pair>, note: string): Row {
+/** A line of the report for a pair of contenders. */
+export function ratioRow(suite: string, aim: number | null, { a, b, ratio }: Pairing, note: string): Row {
   return {
     suite,
     core: a,

@@ -11,7 +11,7 @@ import { writeSequence } from '../src/wire/frames.js';
 import { type Pairing, pair, Sample, timed } from './harness.js';
 import type { Rival, RivalOptions } from './rivals/rival.js';
 import { localHashers, WorkerMessageRival } from './rivals/worker-messages.js';
-import type { Effort, RivalMaker, Row } from './suites.js';
+import { type Effort, type RivalMaker, type Row, ratioRow } from './suites.js';
 import {
   type SessionPart,
   sessionChain,
@@ -279,16 +279,4 @@ function checkAgree({ ours, core }: Contenders, { tokens, hashes }: SessionPart,
 
 function rates({ a, b }: Pairing): string {
   return `${(EVENTS / a.median).toFixed(0)} against ${(EVENTS / b.median).toFixed(0)} k events/s`;
-}
-
-function ratioRow(suite: string, aim: number | null, { a, b, ratio }: Pairing, note: string): Row {
-  return {
-    suite,
-    core: a,
-    rival: b,
-    ratio,
-    aim: aim === null ? null : `≥ ${aim} ×`,
-    met: aim === null ? null : ratio.median >= aim,
-    note,
-  };
 }
