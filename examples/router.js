@@ -22,10 +22,7 @@ cache.updateContract(validateContract(JSON.parse(file('contract.json'))), [{ wor
 
 // One reader for all workers: it remembers which groups and namespaces each of them has announced.
 const workers = new WorkerEvents();
-for (const frames of recorded('worker.jsonl')) {
-  const message = workers.read('worker-0', frames);
-  for (const event of message.events) if (event.kind === 'stored') cache.observeStored(message.source, event);
-}
+for (const frames of recorded('worker.jsonl')) cache.observeMessage(workers.read('worker-0', frames));
 
 // A prompt of 65 tokens, the ids 0 … 64. The caller proves that it is plain text.
 const tokens = Uint32Array.from({ length: 65 }, (_, i) => i);
