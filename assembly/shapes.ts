@@ -137,7 +137,7 @@ function attempt(shape: usize, row: usize, first: usize): usize {
   const count = load<u32>(row, TOKEN_COUNT);
   if (count > EVENT_TOKENS) return false;
   const blocks = load<u32>(row, BLOCKS);
-  const dense = blocks && !load<u32>(row, PAIRS) && <u64>count == <u64>blocks * load<u32>(shape, BLOCK_SIZE);
+  const dense = blocks && count && !load<u32>(row, PAIRS) && <u64>count == <u64>blocks * load<u32>(shape, BLOCK_SIZE);
   store<u32>(row, (dense ? DENSE : 0) | (load<u32>(row, NIL_KEYS) == blocks ? KEYED : 0), LAID);
   const parentForm = load<u32>(row, PARENT_FORM);
   return !parentForm || !blocks || parentForm == load<u32>(row, HASH_FORM);

@@ -2,7 +2,7 @@
 // addresses are known to src/core only; positions in a payload count from its first byte, and 0 as a position means "failed".
 import * as layout from './wire-layout';
 import { repeats } from './distinct';
-import { hashes, parent, start, tokens } from './integers';
+import { hashes, hashesUsed, parent, start, tokens, tokensUsed, useUpTo } from './integers';
 import { good, open, position, skip as skipValue } from './msgpack';
 import { ROW_BYTES } from './rows';
 import { addShape as takeShape, freePlace, shaped } from './shapes';
@@ -49,6 +49,10 @@ export function skip(at: u32): u32 {
 export function readTokens(at: u32, row: u32): u32 { return back(tokens(address(at), rowAt(row))); }
 export function readHashes(at: u32, row: u32): u32 { return back(hashes(address(at), rowAt(row))); }
 export function readParent(at: u32, row: u32): u32 { return back(parent(address(at), rowAt(row))); }
+/** How much of TOKENS and LOWS is used; and gives back what was read behind such counts. */
+export function usedTokens(): u32 { return tokensUsed; }
+export function usedHashes(): u32 { return hashesUsed; }
+export function release(tokens: u32, hashes: u32): void { useUpTo(tokens, hashes); }
 /** Reads stored events of known shapes into rows from `row` on; returns how many (shapes.ts). */
 export function readShaped(at: u32, row: u32, most: u32): u32 { return shaped(address(at), end, rowAt(row), most); }
 /** Where the host writes a new shape; `addShape` takes it in. */

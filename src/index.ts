@@ -21,10 +21,38 @@ export { blockHashes, type HashScope, sequenceHashes } from './core/local-hash.j
 export type { CoreStats } from './core/stats.js';
 export * from './errors.js';
 export type { EligibilityReason } from './events/eligibility.js';
-export type { DropReason, NormalisedEvent, NormalisedRemoved, NormalisedStored } from './events/normaliser.js';
-export { cloneRequest, isProvenTextOnly, judgeRequest, proveTextOnly } from './events/request.js';
-export { routerBlocks } from './events/router-blocks.js';
-export { type Source, WorkerEvents, type WorkerMessage, type WorkerStats } from './events/worker-events.js';
-export { ReplayCursor, readReplayReply, replayRequest } from './wire/replay.js';
+export type {
+  DroppedEvent,
+  DropReason,
+  NormalisedCleared,
+  NormalisedEvent,
+  NormalisedRemoved,
+  NormalisedStored,
+} from './events/normaliser.js';
+export {
+  cloneRequest,
+  isProvenTextOnly,
+  judgeRequest,
+  proveTextOnly,
+  type RequestFacts,
+  type RequestJudgement,
+  type RequestReason,
+} from './events/request.js';
+export { type BlocksStopped, type RouterBlockOptions, RouterBlocks, routerBlocks } from './events/router-blocks.js';
+export {
+  type Source,
+  WorkerEvents,
+  type WorkerLimits,
+  type WorkerMessage,
+  type WorkerStats,
+} from './events/worker-events.js';
+export {
+  type MissingRange,
+  ReplayCursor,
+  type ReplayReply,
+  type ReplayStep,
+  readReplayReply,
+  replayRequest,
+} from './wire/replay.js';
 export { decodeWorkerBatch, decodeWorkerMessage, type WorkerBatch } from './wire/vllm.js';
 export type { ClearedEvent, IgnoredEvent, RemovedEvent, StoredEvent, WorkerEvent } from './wire/worker-event.js';

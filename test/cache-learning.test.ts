@@ -69,8 +69,9 @@ const refusals: Readonly<Record<NonNullable<Learned['refused']>, readonly Announ
   'no-blocks': [{ fields: { block_hashes: [], token_ids: [] } }],
   sparse: [{ fields: { token_ids: Array.from({ length: 31 }, (_, i) => i) } }, { end: 1, fields: { token_ids: [1] } }],
   'extra-keys-count': [{ fields: { extra_keys: [null] } }, { fields: { extra_keys: [null, null, null] } }],
-  'scope-too-long': [{ fields: { lora_name: 'x'.repeat(5_000) } }, { fields: { cache_salt: 'x'.repeat(5_000) } }],
-  // Not for what the event says alone; see the tests of these.
+  'bad-scope': [{ fields: { lora_name: 'x'.repeat(5_000) } }, { fields: { cache_salt: 'x'.repeat(5_000) } }],
+  // Not for what a plain object can say, or not for what the event says alone; see the tests of these.
+  'field-repeated': null,
   'ambiguous-namespace': null,
   stopped: null,
   pending: null,

@@ -155,7 +155,8 @@ for (const build of ['tiny', 'tiny-wide'] as const) {
           counts.distrust++;
           const { blocks, ...rest } = randomEvent(random, chain, chains, evil);
           const event = { ...rest, blocks: blocks.slice(0, 2) };
-          core.distrust(numbers, readEvents([event])[0]!);
+          const [read] = readEvents([event]);
+          core.distrust(numbers, 0, event.blocks.length, read!.wholeDigests);
           model.distrust(event.blocks.map(({ child }) => child));
         } else if (roll < 60) {
           counts.store++;

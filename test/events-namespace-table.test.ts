@@ -228,8 +228,8 @@ bounds('ambiguous hashes do not age', () => {
   );
 });
 
-bounds('a life with more than 1,024 ambiguous hashes is ambiguous as a whole', () => {
-  const { inner, newLife, tag, find, remove } = table();
+bounds('a life with more ambiguous hashes than are remembered of one is ambiguous as a whole', () => {
+  const { inner, newLife, tag, find, remove } = table({ ambiguous: 1024 });
   const [life, other] = [newLife(), newLife()];
   for (const each of [life, other]) tag(each, [5000], 'tenant-a');
   const hashes = Array.from({ length: 1024 }, (_, i) => (BigInt(i) << 32n) | BigInt(i & 7)); // low words repeat

@@ -297,7 +297,7 @@ const LOOK_ALIKES: Readonly<Record<string, LookAlike>> = {
   'owned by another framework': look({ ownership: 'kvcr' }, dropped('unsupported_ownership')),
   'owned by somebody unknown': look({ ownership: '' }, dropped('unknown_ownership')),
   'from a source that is not admitted': look({}, refused('source-not-admitted'), PLAIN, { stranger: true }),
-  'a name that no engine serves': look({ lora_name: 'x'.repeat(5000) }, ineligible('scope-too-long')),
+  'a name that no engine serves': look({ lora_name: 'x'.repeat(5000) }, ineligible('bad-scope')),
 };
 
 // ---- how it is written ----

@@ -4,7 +4,7 @@
 import type { Contract } from '../contract/descriptor.js';
 import { type BuildName, candidateBuilds, fittingBuild, loadBuild } from '../core/builds.js';
 import { Core, type GroupCensus } from '../core/core.js';
-import { scopeTooLong, seedOf } from '../core/local-hash.js';
+import { badScope, seedOf } from '../core/local-hash.js';
 import { sharedNumbers } from '../core/numbers.js';
 import { type Plan, planOf } from '../core/plan.js';
 import { hashedNumbers } from '../events/local-hashes.js';
@@ -357,8 +357,8 @@ export class SharedCache {
     const { blockSize } = this.#force!.plan;
     if (!query.eligible)
       return reason('ineligible', 'The request is not proven to be plain text under a known LoRA name and namespace.');
-    if (scopeTooLong(query.loraName, query.cacheSalt))
-      return reason('ineligible', 'The LoRA name or the cache namespace is too long.');
+    if (badScope(query.loraName, query.cacheSalt))
+      return reason('ineligible', 'The LoRA name or the cache namespace is too long, or no well-formed text.');
     if (query.blockSize !== blockSize)
       return reason(
         'block-size',
@@ -396,7 +396,10 @@ export class SharedCache {
   /** Counts the refusal. A source that contradicts itself costs the credit of what was learned about those blocks. */
   #refuse(refused: NonNullable<Learned['refused']>, { event, contradicts }: NormalisedStored): Learned {
     tally(this.#refusals, refused);
-    if (contradicts && !DEAF.has(refused)) this.#force!.core.distrust(event.place(sharedNumbers()), event);
+    if (contradicts && !DEAF.has(refused)) {
+      const numbers = event.place(sharedNumbers());
+      this.#force!.core.distrust(numbers, event.hashesAt, event.blockCount, event.wholeDigests);
+    }
     return { blocks: 0, refused };
   }
 

@@ -242,10 +242,14 @@ export class Core {
     return this.#exports.learn(to - from, salted ? 1 : 0, wholeDigests ? 1 : 0);
   }
 
-  /** Ends the credit of what was learned about an event's blocks: its publisher contradicts itself about them. */
-  distrust(numbers: Numbers, event: ReadEvent): void {
-    this.#placeEvents(numbers, [{ event }], 0, 1);
-    this.#exports.distrust(event.wholeDigests ? 1 : 0);
+  /** Ends the credit of what was learned about `count` blocks from index `first` on: their publisher contradicts itself about them. */
+  distrust(numbers: Numbers, first: number, count: number, wholeDigests: boolean): void {
+    for (let at = first; at < first + count; at += this.#eventBlocks) {
+      const blocks = Math.min(first + count - at, this.#eventBlocks);
+      this.#inputWords[2] = blocks;
+      this.#placeChildren(numbers, at, blocks, wholeDigests, HEADER_BYTES);
+      this.#exports.distrust(wholeDigests ? 1 : 0);
+    }
   }
 
   /** Lays out headers and children (assembly/edges.ts); returns the blocks of all events. */
@@ -255,10 +259,13 @@ export class Core {
     const most = this.#eventBlocks;
     let blocks = 0;
     for (let i = from; i < to; i++) blocks += events[i]!.event.writeHeader(words, (i - from) * 4, most);
-    const at = (to - from) * HEADER_BYTES;
-    if (wholeDigests) this.#input.set(numbers.digests.subarray(hashesAt * 32, (hashesAt + blocks) * 32), at);
-    else copyWords(numbers.lows, hashesAt * 2, words, at / 4, blocks * 2);
+    this.#placeChildren(numbers, hashesAt, blocks, wholeDigests, (to - from) * HEADER_BYTES);
     return blocks;
+  }
+
+  #placeChildren(numbers: Numbers, first: number, blocks: number, wholeDigests: boolean, at: number): void {
+    if (wholeDigests) this.#input.set(numbers.digests.subarray(first * 32, (first + blocks) * 32), at);
+    else copyWords(numbers.lows, first * 2, this.#inputWords, at / 4, blocks * 2);
   }
 
   /** Applies one store batch from its MessagePack payload (assembly/README.md, "Store messages"). */

@@ -19,9 +19,16 @@ export interface HashScope {
 /** Longest LoRA name or namespace, in UTF-16 units; what is longer is no name that an engine serves. */
 const MAX_SCOPE_TEXT = 4096;
 
-/** Whether one of the names is too long to be hashed. */
-export function scopeTooLong(loraName: string | null | undefined, cacheNamespace: string | null | undefined): boolean {
-  return (loraName?.length ?? 0) > MAX_SCOPE_TEXT || (cacheNamespace?.length ?? 0) > MAX_SCOPE_TEXT;
+/** Half of a pair of UTF-16 units by itself. It has no UTF-8: whatever stands for it would be another name. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** Whether one of the names can't be hashed: it is too long, or no well-formed text. */
+export function badScope(loraName: string | null | undefined, cacheNamespace: string | null | undefined): boolean {
+  return isBadName(loraName) || isBadName(cacheNamespace);
+}
+
+function isBadName(name: string | null | undefined): boolean {
+  return name !== null && name !== undefined && (name.length > MAX_SCOPE_TEXT || LONE_SURROGATE.test(name));
 }
 
 /** Seeds by LoRA name and namespace; keeps the most recently used ones. */
@@ -71,7 +78,7 @@ const MAX_BLOCKS = 262_144;
 
 /**
  * Local hashes of the whole blocks of `tokens` (u32 ids), `blockSize` tokens each; a tail is dropped.
- * @throws ConfigError `block-size` for what is no whole number from 1 to 65,536; `too-many-blocks` above 262,144; `scope-too-long`.
+ * @throws ConfigError `block-size` for what is no whole number from 1 to 65,536; `too-many-blocks` above 262,144; `bad-scope`.
  */
 export function blockHashes(
   tokens: Uint32Array | readonly number[],
@@ -84,10 +91,10 @@ export function blockHashes(
       `blockHashes: blockSize is ${blockSize}; give a whole number of tokens from 1 to 65536.`,
     );
   }
-  if (scopeTooLong(scope.loraName, scope.cacheNamespace)) {
+  if (badScope(scope.loraName, scope.cacheNamespace)) {
     throw new ConfigError(
-      'scope-too-long',
-      `blockHashes: LoRA name and namespace may have ${MAX_SCOPE_TEXT} characters.`,
+      'bad-scope',
+      `blockHashes: LoRA name and namespace must be well-formed text of at most ${MAX_SCOPE_TEXT} characters.`,
     );
   }
   const ids = tokens instanceof Uint32Array ? tokens : Uint32Array.from(tokens);

@@ -19,6 +19,9 @@ interface Exports extends Record<string, unknown> {
   readHashes(at: number, row: number): number;
   readParent(at: number, row: number): number;
   readShaped(at: number, row: number, most: number): number;
+  usedTokens(): number;
+  usedHashes(): number;
+  release(tokens: number, hashes: number): void;
   shapePlace(): number;
   addShape(): void;
   hashBytes(length: number, seedLow: number, seedHigh: number): void;
@@ -124,6 +127,8 @@ export class Numbers {
   readonly #lowLongs: BigUint64Array;
   readonly #localLongs: BigUint64Array;
   readonly #hashInput: Uint8Array;
+  #markedTokens = 0;
+  #markedHashes = 0;
   readonly #shapes: Uint8Array;
   readonly #shapeBytes: number;
 
@@ -133,6 +138,9 @@ export class Numbers {
     this.#exports = exports;
     const at = (name: string) => globalOf(exports, name);
     const { buffer } = exports.memory;
+    if (buffer.byteLength < at('MEMORY_END')) {
+      throw new RangeError(`the reader needs ${at('MEMORY_END')} bytes, asconfig.json reserves ${buffer.byteLength}`);
+    }
     this.payloadBytes = at('PAYLOAD_BYTES');
     this.tokenCap = at('TOKEN_CAP');
     this.hashCap = at('HASH_CAP');
@@ -224,6 +232,17 @@ export class Numbers {
   /** Reads events of kept shapes, at most `most`, into rows from `row` on. Returns how many; `position` is behind them. */
   readShaped(at: number, row: number, most: number): number {
     return this.#exports.readShaped(at, row, most);
+  }
+
+  /** Notes how much room is used; `release` gives back what has been read since. One note at a time. */
+  mark(): void {
+    this.#markedTokens = this.#exports.usedTokens();
+    this.#markedHashes = this.#exports.usedHashes();
+  }
+
+  /** Gives back the room of what was read since `mark`. */
+  release(): void {
+    this.#exports.release(this.#markedTokens, this.#markedHashes);
   }
 
   /** The position behind what `readShaped` read last. */

@@ -1,7 +1,7 @@
 // Whether a stored event may teach the shared cache: only if its engine hashes were provably computed from tokens, the LoRA
 // name and the namespace, and from nothing else. Whatever can't be explained so is a "no" with a reason; such blocks still
 // count for GPU overlap. Rule and the 40 cases of its test: spec/kv-events.md 3.1 and 3.2.
-import { scopeTooLong } from '../core/local-hash.js';
+import { badScope } from '../core/local-hash.js';
 import { isAbsent, isUnsigned64 } from '../wire/values.js';
 import type { StoredEvent } from '../wire/vllm.js';
 import { CACHE_SALT_PREFIX } from './namespace.js';
@@ -20,7 +20,8 @@ export type EligibilityReason =
   | 'namespace-mismatch' //   a tagged salt that is not the event's namespace
   | 'namespace-misplaced' //  a tagged salt behind the first block
   | 'extra-key-unknown' //    any other text: an untagged salt, an image's hash
-  | 'scope-too-long'; //      a LoRA name or namespace that no engine serves
+  | 'field-repeated' //       a field of provenance said twice
+  | 'bad-scope'; //           a LoRA name or namespace that no engine serves
 
 /**
  * Why a stored event of the raw worker stream, where a missing flag means eligible, may not teach; null when it may. `namespace` is the one
@@ -30,13 +31,14 @@ export function whyIneligible(event: StoredEvent, namespace: string | null): Eli
   if (!isAbsent(event.sharedCacheEligible) && event.sharedCacheEligible !== true) return 'flagged-ineligible';
   if (!isAbsent(event.isEagle) && event.isEagle !== false) return 'speculative';
   if (event.tokenPairs) return 'token-pairs';
+  if (event.shape.repeats) return 'field-repeated';
   const { loraId, blockMmInfos } = event;
   if (!isAbsent(loraId) && !isUnsigned64(loraId)) return 'lora-id-type';
   if (!isAbsent(loraId) && Number(loraId) !== 0 && !event.loraName) return 'lora-name-missing';
   if (!isAbsent(blockMmInfos) && !(Array.isArray(blockMmInfos) && blockMmInfos.every(isAbsent))) return 'multimodal';
   return (
     (event.shape.nilKeys ? null : whyNotExtraKeys(event.extraKeys, event.loraName || null, namespace)) ??
-    (scopeTooLong(event.loraName, namespace) ? 'scope-too-long' : null)
+    (badScope(event.loraName, namespace) ? 'bad-scope' : null)
   );
 }
 

@@ -15,6 +15,8 @@
 //
 // Words of hashes are signed here: V8 keeps an unsigned one beyond 31 bits as an object wherever a call is not inlined.
 
+import { ConfigError } from '../errors.js';
+
 const SLOT_WORDS = 4;
 const LOW = 1;
 const HIGH = 2;
@@ -37,13 +39,38 @@ export interface NamespaceLimits {
   readonly lives: number;
 }
 
-const DEFAULT_LIMITS: NamespaceLimits = {
+const DEFAULT_LIMITS: { -readonly [name in keyof NamespaceLimits]: number } = {
   hashes: 131_072,
   namespaces: 65_535,
   units: 4 * 1024 * 1024,
   ambiguous: 1024,
   lives: 0x7fff_ffff,
 };
+
+/** Most that a limit may be. */
+const MOST: NamespaceLimits = {
+  hashes: 16_777_216,
+  namespaces: 1_048_576,
+  units: 64 * 1024 * 1024,
+  ambiguous: 65_536,
+  lives: DEFAULT_LIMITS.lives,
+};
+
+/** The limits that were given, the others by default. @throws ConfigError `limits-…` by name. */
+function checkedLimits(given: { readonly [name in keyof NamespaceLimits]?: number | undefined }): NamespaceLimits {
+  const limits = { ...DEFAULT_LIMITS };
+  for (const name of Object.keys(DEFAULT_LIMITS) as (keyof NamespaceLimits)[]) {
+    const value = given[name];
+    if (value !== undefined) limits[name] = checkedLimit(name, value, MOST[name]);
+  }
+  return limits;
+}
+
+/** A limit that is a whole number from 1 to `most`. @throws ConfigError `limits-…` by name. */
+export function checkedLimit(name: string, value: number, most: number): number {
+  if (Number.isInteger(value) && value >= 1 && value <= most) return value;
+  throw new ConfigError(`limits-${name}`, `limits.${name} is ${value}; give a whole number from 1 to ${most}.`);
+}
 
 /** What a table holds and what has happened to it. */
 export interface NamespaceStats {
@@ -227,7 +254,7 @@ export class NamespaceTable {
 
   /** @param seed 32 bits that vary where entries lie, so that no publisher can crowd them; fix it only in tests */
   constructor(limits: Partial<NamespaceLimits> = {}, seed: number = randomSeed()) {
-    this.#limits = { ...DEFAULT_LIMITS, ...limits };
+    this.#limits = checkedLimits(limits);
     this.#longest = Math.min(MAX_NAMESPACE_UNITS, this.#limits.units);
     this.#seed = seed;
     this.#current = new Half(this.#limits, seed);

@@ -3,6 +3,8 @@
 // out, since a chain with a hole is none. Rules: spec/kv-events.md 1.13, hashes 2.1 and 2.3.
 import { seedOf } from '../core/local-hash.js';
 import { type HashSeed, type Numbers, sharedNumbers } from '../core/numbers.js';
+import { ConfigError } from '../errors.js';
+import { staleEvent } from '../wire/worker-event.js';
 import { blockMmHashes, mmBlockBytes, padImages } from './multimodal.js';
 import type { NormalisedStored } from './normaliser.js';
 
@@ -22,28 +24,49 @@ export type BlocksStopped =
 
 const NO_SEED: HashSeed = { low: 0, high: 0 };
 
-/** The blocks taken: the first `count` of the event. Their local hashes stand in `numbers.locals`, at the indices of the engine hashes. */
+/**
+ * The blocks taken: the first `count` of the event. Their local hashes stand in `numbers.locals`, at the indices of the engine hashes, until the
+ * event's numbers make way for others (`stale-event` then).
+ */
 export class RouterBlocks {
+  readonly #epoch: number;
+
   constructor(
     readonly numbers: Numbers,
     readonly hashesAt: number,
     readonly count: number,
     readonly stopped: BlocksStopped | null,
-  ) {}
+  ) {
+    this.#epoch = numbers.epoch;
+  }
 
   /** A copy of the external hashes. */
   get hashes(): BigUint64Array {
-    return this.numbers.copyLows(this.hashesAt, this.count);
+    return this.#live().copyLows(this.hashesAt, this.count);
   }
 
   /** A copy of the local hashes. */
   get locals(): BigUint64Array {
-    return this.numbers.copyLocals(this.hashesAt, this.count);
+    return this.#live().copyLocals(this.hashesAt, this.count);
+  }
+
+  #live(): Numbers {
+    if (this.numbers.epoch !== this.#epoch) throw staleEvent();
+    return this.numbers;
   }
 }
 
-/** Converts a stored event. */
+/**
+ * Converts a stored event.
+ * @throws ConfigError `block-size` for what is no whole number from 1 on; MoonrouteError `stale-event`.
+ */
 export function routerBlocks(stored: NormalisedStored, options: RouterBlockOptions): RouterBlocks {
+  if (!Number.isInteger(options.blockSize) || options.blockSize < 1) {
+    throw new ConfigError(
+      'block-size',
+      `routerBlocks: blockSize is ${options.blockSize}; give a whole number of tokens.`,
+    );
+  }
   const { event } = stored;
   const numbers = event.place(sharedNumbers());
   const taken = (count: number, stopped: BlocksStopped | null) =>

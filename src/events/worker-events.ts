@@ -4,7 +4,7 @@ import { WireError } from '../errors.js';
 import { BatchReader } from '../wire/read-batch.js';
 import { type RejectedEvent, splitWorkerFrames } from '../wire/vllm.js';
 import { hashMessage } from './local-hashes.js';
-import type { NamespaceLimits } from './namespace-table.js';
+import { checkedLimit, type NamespaceLimits } from './namespace-table.js';
 import { EventNormaliser, type NormalisedEvent, type PublisherState } from './normaliser.js';
 
 /** A worker's rank, as the publisher of events. */
@@ -28,7 +28,7 @@ export interface WorkerMessage {
 
 /** Bounds of what is remembered of workers. */
 export interface WorkerLimits extends NamespaceLimits {
-  /** Worker ranks; beyond, the one not heard of for longest is forgotten. Default 4,096. */
+  /** Worker ranks; beyond, the one not heard of for longest is forgotten. Default 4,096, of one worker at most 256. */
   readonly publishers: number;
 }
 
@@ -53,6 +53,9 @@ export interface WorkerStats {
 }
 
 const DEFAULT_PUBLISHERS = 4096;
+const MOST_PUBLISHERS = 65_536;
+/** Ranks of one worker; beyond, its own rank not heard of for longest is forgotten, so that no worker can push others out. */
+const RANKS_KEPT = 256;
 
 interface Publisher extends PublisherState {
   readonly source: Source;
@@ -63,6 +66,8 @@ export class WorkerEvents {
   readonly #reader = new BatchReader();
   readonly #normaliser: EventNormaliser;
   readonly #publishers = new Map<string, Publisher>();
+  /** How many publishers each worker has. */
+  readonly #ranks = new Map<string, number>();
   readonly #publisherCap: number;
   readonly #unreadable = new Map<string, number>();
   readonly #rejected = new Map<string, number>();
@@ -75,8 +80,9 @@ export class WorkerEvents {
   #cleared = 0;
   #forgotten = 0;
 
+  /** @throws ConfigError `limits-…` for a limit that is no whole number in its range. */
   constructor(limits: Partial<WorkerLimits> = {}) {
-    this.#publisherCap = limits.publishers ?? DEFAULT_PUBLISHERS;
+    this.#publisherCap = checkedLimit('publishers', limits.publishers ?? DEFAULT_PUBLISHERS, MOST_PUBLISHERS);
     this.#normaliser = new EventNormaliser(limits);
   }
 
@@ -121,7 +127,7 @@ export class WorkerEvents {
     let publisher = this.#publishers.get(key);
     if (publisher === undefined) {
       publisher = { ...this.#normaliser.publisher(), source: { workerId, dpRank } };
-      if (this.#publishers.size >= this.#publisherCap) this.#forgetOldest();
+      this.#makeRoom(workerId);
     } else {
       this.#publishers.delete(key);
     }
@@ -130,12 +136,31 @@ export class WorkerEvents {
     return publisher;
   }
 
-  #forgetOldest(): void {
-    for (const oldest of this.#publishers.keys()) {
-      this.#publishers.delete(oldest);
+  /** Makes room for another rank of that worker. */
+  #makeRoom(workerId: Source['workerId']): void {
+    const worker = publisherKey(workerId, 0);
+    const ranks = this.#ranks.get(worker) ?? 0;
+    if (ranks >= RANKS_KEPT) this.#forgetOldest((source) => publisherKey(source.workerId, 0) === worker);
+    else if (this.#publishers.size >= this.#publisherCap) this.#forgetOldest(() => true);
+    this.#ranks.set(worker, (this.#ranks.get(worker) ?? 0) + 1);
+  }
+
+  /** Forgets the publisher not heard of for longest among those asked for. */
+  #forgetOldest(among: (source: Source) => boolean): void {
+    for (const [key, { source }] of this.#publishers) {
+      if (!among(source)) continue;
+      this.#drop(key, source);
       this.#forgotten++;
       return;
     }
+  }
+
+  #drop(key: string, source: Source): void {
+    this.#publishers.delete(key);
+    const worker = publisherKey(source.workerId, 0);
+    const ranks = this.#ranks.get(worker)! - 1;
+    if (ranks === 0) this.#ranks.delete(worker);
+    else this.#ranks.set(worker, ranks);
   }
 
   #count(events: readonly NormalisedEvent[]): void {
@@ -156,7 +181,7 @@ export class WorkerEvents {
   forget(workerId: Source['workerId']): void {
     this.#last = null;
     for (const [key, { source }] of this.#publishers)
-      if (publisherKey(workerId, source.dpRank) === key) this.#publishers.delete(key);
+      if (publisherKey(workerId, source.dpRank) === key) this.#drop(key, source);
   }
 
   stats(): WorkerStats {

@@ -5,6 +5,7 @@ import { type Numbers, ROW_WORDS } from '../core/numbers.js';
 import { WireError } from '../errors.js';
 import { boundedDecoder } from './msgpack.js';
 import { TextTable } from './texts.js';
+import { describe } from './values.js';
 
 /** Stands for a value that can't be looked at: nested too deeply, too large, or holding text that is none. It equals nothing that a field may hold. */
 export const OPAQUE: unique symbol = Symbol('too complex to be looked at');
@@ -15,6 +16,10 @@ const MAX_WHOLE_BYTES = 4 * 1024 * 1024;
 const MAX_DEPTH = 32;
 /** Most values in it that cost memory of their own. */
 const MAX_OBJECTS = 1_048_576;
+/** Numbers of a shape's steps that are worth noting: one step more than a shape may have. */
+const MAX_NOTED = 3 * 16;
+/** Bytes of a text that is shown in an error. */
+const MAX_SHOWN = 256;
 const NIL = 0xc0;
 const FLOAT_64 = 0xcb;
 
@@ -40,6 +45,8 @@ export class Cursor {
   readonly #texts = new TextTable();
   #end = 0;
   #wholeBytes = 0;
+  /** Bits of the steps that the event in hand has had. */
+  #given = 0;
 
   constructor(numbers: Numbers) {
     this.numbers = numbers;
@@ -60,13 +67,13 @@ export class Cursor {
   startEvent(): void {
     this.tag = null;
     this.steps.length = 0;
+    this.#given = 0;
     this.numbers.rows.fill(0, this.row * ROW_WORDS, (this.row + 1) * ROW_WORDS);
   }
 
   /** Whether the event in hand has given that list. */
   passed(step: number): boolean {
-    for (let i = 0; i < this.steps.length; i += 3) if (this.steps[i] === step) return true;
-    return false;
+    return (this.#given & (1 << step)) !== 0;
   }
 
   get atEnd(): boolean {
@@ -168,10 +175,28 @@ export class Cursor {
     return value;
   }
 
-  /** Passes over a value that varies between events of one shape. */
+  /** Passes over a value that varies between events of one shape. Steps beyond those that a shape can have are not noted. */
   pass(step: number, end: number): void {
-    this.steps.push(step, this.at, end);
+    if (this.steps.length < MAX_NOTED) this.steps.push(step, this.at, end);
+    this.#given |= 1 << step;
     this.at = end;
+  }
+
+  /** The value that starts here in a few words, for the reader of an error. Nothing is decoded that is large. */
+  describe(): string {
+    const { head } = this;
+    const start = this.at;
+    const items = this.array();
+    const pairs = items < 0 ? this.map() : -1;
+    const bytes = items < 0 && pairs < 0 ? this.textBytes() : -1;
+    this.at = start;
+    if (items >= 0) return `a list of ${items}`;
+    if (pairs >= 0) return `a map of ${pairs}`;
+    if (bytes > MAX_SHOWN) return `a text of ${bytes} bytes`;
+    if (head >= 0xc4 && head <= 0xc6) return `binary of ${this.#unsigned(this.at + 1, 1 << (head - 0xc4))} bytes`;
+    if (head === 0xca || head === 0xcb) return 'a float';
+    if ((head >= 0xc7 && head <= 0xc9) || (head >= 0xd4 && head <= 0xd8)) return 'an extension';
+    return describe(this.value());
   }
 
   /** Passes over one value of any kind. */

@@ -19,18 +19,12 @@ export interface EngineHash {
   readonly digest: Uint8Array | null;
 }
 
-/** The last 8 bytes of the digest that starts at `offset`, big endian: `low64`. */
-export function digestLow64(digests: Uint8Array, offset = 0): bigint {
-  const view = new DataView(digests.buffer, digests.byteOffset + offset + DIGEST_BYTES - LOW64_BYTES, LOW64_BYTES);
-  return view.getBigUint64(0);
-}
-
 /** The 32 bytes of a digest given as 64 hex digits. */
 export function digestFromHex(hex: string): Uint8Array {
   return Uint8Array.from({ length: DIGEST_BYTES }, (_, i) => Number.parseInt(hex.slice(2 * i, 2 * i + 2), 16));
 }
 
-/** `low64` of a digest given as 64 hex digits. */
+/** `low64` of a digest given as 64 hex digits: its last 8 bytes, big endian. */
 export function low64OfHex(hex: string): bigint {
-  return digestLow64(digestFromHex(hex));
+  return BigInt(`0x${hex.slice(-2 * LOW64_BYTES)}`);
 }

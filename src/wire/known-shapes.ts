@@ -1,7 +1,7 @@
 // Shapes of stored events seen lately. A worker writes its events in one or a few shapes (which fields, which medium, which adapter), and
 // one that was read field by field is recognised from then on by its bytes, many events in one call (assembly/shapes.ts). Their number is
 // bounded; a stream whose events never look alike stops being remembered.
-import { ROW, ROW_WORDS, STEP } from '../core/numbers.js';
+import { ROW, ROW_WORDS } from '../core/numbers.js';
 import { type Cursor, OPAQUE } from './cursor.js';
 import { type EventShape, StoredRecord, type WorkerEvent } from './worker-event.js';
 
@@ -32,7 +32,7 @@ export class KnownShapes {
     this.#misses++;
     if (this.#misses > MISSES && this.#misses % MISSES !== 0) return;
     const { steps, numbers } = cursor;
-    if (saysTwice(steps) || isOpaque(shape)) return;
+    if (shape.repeats || isOpaque(shape)) return;
     numbers.keepShape(start, cursor.at, steps, shape.blockSize, shape);
   }
 }
@@ -40,15 +40,4 @@ export class KnownShapes {
 /** Whether something in it was too complex to be looked at, which may be for what else stood in the message. */
 function isOpaque({ loraId, extraKeys, isEagle, sharedCacheEligible, blockMmInfos }: EventShape): boolean {
   return [loraId, extraKeys, isEagle, sharedCacheEligible, blockMmInfos].includes(OPAQUE);
-}
-
-/** Whether an event gave one of its lists twice: then the last one counts, which is left to the field-by-field reader. */
-function saysTwice(steps: readonly number[]): boolean {
-  let seen = 0;
-  for (let i = 0; i < steps.length; i += 3) {
-    const bit = 1 << steps[i]!;
-    if (steps[i] !== STEP.any && (seen & bit) !== 0) return true;
-    seen |= bit;
-  }
-  return false;
 }

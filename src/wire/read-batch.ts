@@ -77,17 +77,18 @@ export class BatchReader {
     const cursor = this.#cursor;
     let list: Pick<WorkerBatch, 'events' | 'rejected'> | null = null;
     let timestamp: number | null = null;
-    let dpRank = 0;
+    let dpRank: number | null = null;
     let field: number = UNKNOWN_FIELD;
     for (let pair = 0; pair < pairs; pair++) {
       field = this.#names.read(cursor, field);
       if (field === FIELD.ts) timestamp = readTime(cursor);
-      else if (field === FIELD.dataParallelRank) dpRank = readRank(cursor);
-      else if (field !== FIELD.events) cursor.skip();
-      else if (list === null) list = this.#readEvents();
-      else return this.#noBatch();
+      else if (field === FIELD.dataParallelRank && dpRank === null) dpRank = readRank(cursor);
+      else if (field === FIELD.events && list === null) list = this.#readEvents();
+      else if (field === FIELD.events || field === FIELD.dataParallelRank)
+        return this.#noBatch(); // said twice
+      else cursor.skip();
     }
-    return list === null ? this.#noBatch() : { timestamp, dpRank, ...list };
+    return list === null ? this.#noBatch() : { timestamp, dpRank: dpRank ?? 0, ...list };
   }
 
   #readEvents(): Pick<WorkerBatch, 'events' | 'rejected'> {
@@ -114,6 +115,7 @@ export class BatchReader {
   #readEvent(): WorkerEvent | UnreadEvent {
     const cursor = this.#cursor;
     const start = cursor.at;
+    cursor.numbers.mark();
     try {
       const event = readEvent(cursor, this.#names);
       if (event.type === 'stored') this.#shapes.keep(cursor, start, event.shape);
@@ -121,6 +123,7 @@ export class BatchReader {
     } catch (fault) {
       if (!(fault instanceof Fault)) throw fault;
       const { tag } = cursor;
+      cursor.numbers.release();
       cursor.at = start;
       cursor.skip();
       const lostRemoval =
@@ -143,7 +146,8 @@ export class BatchReader {
 
 function readTime(cursor: Cursor): number | null {
   const value = cursor.value();
-  return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : null;
+  const time = typeof value === 'bigint' ? Number(value) : value;
+  return typeof time === 'number' && Number.isFinite(time) ? time : null;
 }
 
 /** Nil and missing are rank 0; a negative 32-bit integer is reinterpreted as unsigned. A guess would blame another rank. */

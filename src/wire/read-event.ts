@@ -2,7 +2,7 @@
 // and short values here, lists of numbers by core/numbers.ts. A bad event is thrown as a Fault and caught by read-batch.ts, which
 // passes over it. Rules: spec/kv-events.md 1.5–1.8.
 import { DENSE, hashForm, KEYED, type NumberFault, ROW, ROW_WORDS, STEP } from '../core/numbers.js';
-import { type Cursor, OPAQUE } from './cursor.js';
+import type { Cursor } from './cursor.js';
 import { FIELD, FIELD_NAMES, type FieldNames, UNKNOWN_FIELD } from './field-names.js';
 import { describe } from './values.js';
 import {
@@ -39,7 +39,7 @@ export function readEvent(cursor: Cursor, names: FieldNames): WorkerEvent {
   }
   if (items === 0) throw new Fault('tag-missing', 'an event is a list of 0');
   const pairs = cursor.map();
-  if (pairs < 0) throw new Fault('not-an-event', `an event is ${shown(cursor)}`);
+  if (pairs < 0) throw new Fault('not-an-event', `an event is ${cursor.describe()}`);
   const tag = findTag(cursor, names, pairs);
   if (tag === 'BlockStored') return readStored(cursor, names, 'map', pairs);
   return readOther(cursor, names, tag, 'map', pairs);
@@ -48,7 +48,7 @@ export function readEvent(cursor: Cursor, names: FieldNames): WorkerEvent {
 /** Reads a stored event field by field, noting in `cursor.steps` what varies between events of the same shape. */
 function readStored(cursor: Cursor, names: FieldNames, form: 'map' | 'positional', count: number): StoredRecord {
   const event = new StoredRecord(cursor.numbers, cursor.row, new EventShape(form));
-  if (form === 'map') readPairs(cursor, names, count, event, storedField);
+  if (form === 'map') event.shape.repeats = readPairs(cursor, names, count, event, storedField);
   else readStoredSlots(cursor, names, count, event);
   if (!cursor.passed(STEP.hashes)) throw missing(FIELD.blockHashes);
   if (!cursor.passed(STEP.tokens)) throw missing(FIELD.tokenIds);
@@ -56,7 +56,7 @@ function readStored(cursor: Cursor, names: FieldNames, form: 'map' | 'positional
   if (event.tokenCount > MAX_EVENT_TOKENS) throw tooMany(event.tokenCount);
   checkParent(cursor, event);
   const { blockCount, blockSize, tokenCount, tokenPairs } = event;
-  const dense = blockCount > 0 && !tokenPairs && tokenCount === blockCount * blockSize;
+  const dense = blockCount > 0 && blockSize > 0 && !tokenPairs && tokenCount === blockCount * blockSize;
   const keyed = event.extraKeyCount === blockCount;
   cursor.numbers.rows[cursor.row * ROW_WORDS + ROW.laid] = (dense ? DENSE : 0) | (keyed ? KEYED : 0);
   return event;
@@ -105,7 +105,7 @@ function readOther(
 
 function readTag(cursor: Cursor): string {
   const tag = cursor.text();
-  if (tag === null) throw new Fault('tag-missing', `the event's type is ${shown(cursor)}, not text`);
+  if (tag === null) throw new Fault('tag-missing', `the event's type is ${cursor.describe()}, not text`);
   cursor.tag = tag;
   return tag;
 }
@@ -127,19 +127,27 @@ function findTag(cursor: Cursor, names: FieldNames, pairs: number): string {
 
 // ---- map form ----
 
+/** Reads the pairs of a map; of a field said twice the last counts. Returns whether one was. */
 function readPairs<T>(
   cursor: Cursor,
   names: FieldNames,
   pairs: number,
   event: T,
   readField: (cursor: Cursor, field: number, event: T) => void,
-): void {
+): boolean {
   let field: number = UNKNOWN_FIELD;
+  let seen = 0;
+  let repeats = false;
   for (let pair = 0; pair < pairs; pair++) {
     field = names.read(cursor, field);
+    if (field !== UNKNOWN_FIELD) {
+      repeats ||= (seen & (1 << field)) !== 0;
+      seen |= 1 << field;
+    }
     if (field === FIELD.type) cursor.skip();
     else readField(cursor, field, event);
   }
+  return repeats;
 }
 
 function storedField(cursor: Cursor, field: number, event: StoredRecord): void {
@@ -414,7 +422,7 @@ function numberFault(cursor: Cursor, field: number): Fault {
   if (why === 'too-many')
     return new Fault('too-many-hashes', `the message's hashes are more than ${cursor.numbers.hashCap}`);
   cursor.at = at;
-  const found = shown(cursor);
+  const found = cursor.describe();
   if (field === FIELD.tokenIds) {
     const expected = why === 'no-pair' ? 'a pair like those before it' : 'an unsigned 32-bit integer';
     return new Fault('field-type', `${name}[${index}] is ${found}, expected ${expected}`);
@@ -433,11 +441,5 @@ function missing(field: number): Fault {
 }
 
 function wrong(cursor: Cursor, field: number): Fault {
-  return new Fault('field-type', `${FIELD_NAMES[field]} is ${shown(cursor)}`);
-}
-
-/** The value at the cursor, for the reader of an error. */
-function shown(cursor: Cursor): string {
-  const value = cursor.value();
-  return value === OPAQUE ? 'too complex a value' : describe(value);
+  return new Fault('field-type', `${FIELD_NAMES[field]} is ${cursor.describe()}`);
 }

@@ -17,7 +17,7 @@ export function isMap(value: unknown): value is Record<string, unknown> {
 }
 
 /** The value as an unsigned 32-bit integer, however wide it stood on the wire; null when it is none. */
-export function asUint32(value: unknown): number | null {
+function asUint32(value: unknown): number | null {
   const number = typeof value === 'bigint' && value <= MAX_UINT32 ? Number(value) : value;
   if (typeof number !== 'number' || !Number.isInteger(number)) return null;
   return number >= 0 && number <= MAX_UINT32 ? number : null;

@@ -26,7 +26,7 @@ const NILS_KEPT = 64;
 const NILS = Array.from({ length: NILS_KEPT }, (_, n) => Object.freeze(new Array<null>(n).fill(null)));
 
 /** A list of `length` times nil. */
-export function nilList(length: number): readonly null[] {
+function nilList(length: number): readonly null[] {
   return NILS[length] ?? new Array<null>(length).fill(null);
 }
 
@@ -132,6 +132,8 @@ export class EventShape {
   isEagle: unknown = undefined;
   sharedCacheEligible: unknown = undefined;
   blockMmInfos: unknown = undefined;
+  /** A field was said twice; the last one stands here. */
+  repeats = false;
 
   constructor(form: 'map' | 'positional') {
     this.form = form;
@@ -171,6 +173,7 @@ export class StoredRecord extends OwnableNumbers {
   }
   /** Writes what the core wants to know of it besides hashes (core/core.ts, `ReadEvent`); returns how many blocks that says. */
   writeHeader(to: Uint32Array, at: number, most: number): number {
+    this.live();
     const { words, base } = this;
     const blocks = Math.min(words[base + ROW.blockCount]!, most);
     to[at] = words[base + ROW.parentLow]!;
@@ -357,11 +360,15 @@ export interface UnreadEvent {
   readonly code: EventFault;
   /** What was wrong, with the value seen. */
   readonly text: string;
-  /** The event was, or may have been, a removal or a clear: whoever mirrors this worker now keeps blocks that it has lost. */
+  /**
+   * The event was a removal or a clear, or its type could not be read: whoever mirrors this worker may now keep blocks that it has lost. A
+   * type that is read but unknown is not taken for one.
+   */
   readonly lostRemoval: boolean;
 }
 
-function staleEvent(): MoonrouteError {
+/** The error for numbers that are gone. */
+export function staleEvent(): MoonrouteError {
   return new MoonrouteError(
     'stale-event',
     'The event was read from an earlier message and its numbers are gone. Use the events of a message before the next one is read, or take them from decodeWorkerMessage.',

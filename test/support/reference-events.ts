@@ -161,12 +161,16 @@ function readBatch(value: unknown): ReferenceBatch {
   if (isList ? value.length < 2 || value.length > 3 : !isMap(value)) throw new NoBatch('batch-shape');
   const entries: Entry[] = isList ? value.map((item, i) => [BATCH_SLOTS[i], item]) : entriesOf(value as Fields);
   let timestamp: number | null = null;
+  let ranked = false;
   let dpRank = 0;
   let events: readonly unknown[] | null = null;
   for (const [key, item] of entries) {
-    if (key === 'ts') timestamp = timeOf(item);
-    else if (key === 'data_parallel_rank') dpRank = rankOf(item);
-    else if (key !== 'events') continue;
+    if (key === 'ts') timestamp = finite(numberOf(item));
+    else if (key === 'data_parallel_rank') {
+      if (ranked) throw new NoBatch('batch-shape');
+      ranked = true;
+      dpRank = rankOf(item);
+    } else if (key !== 'events') continue;
     else if (!Array.isArray(item) || events !== null) throw new NoBatch('batch-shape');
     else events = item;
   }
@@ -174,7 +178,9 @@ function readBatch(value: unknown): ReferenceBatch {
   return { timestamp, dpRank, events: events.map(readEvent) };
 }
 
-function timeOf(value: unknown): number | null {
+const finite = (value: number | null) => (value !== null && Number.isFinite(value) ? value : null);
+
+function numberOf(value: unknown): number | null {
   if (value instanceof Float) return value.value;
   return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : null;
 }
