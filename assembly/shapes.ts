@@ -3,14 +3,14 @@
 // recognised, and their numbers read, without the host. What matches byte for byte means the same, so nothing is guessed.
 //
 // A shape: u32 count of steps, then a u32 for each (what, or a literal's length << 8); u32 tokens a block at BLOCK_SIZE; the literals' bytes
-// from LITERALS on. Shapes are tried latest first. Where one fails, the next goes on from the last step that both have in common, since
-// most differ only behind the long lists.
+// from LITERALS on. Shapes are tried latest first. Where one fails, the next goes on behind the last long list that both have in common, since
+// most differ only there.
 import { hashes, hashesUsed, header, items, parent, tokens, tokensUsed, useUpTo } from './integers';
 import { good, open, position, skip } from './msgpack';
 import {
   BEHIND, BLOCKS, DENSE, HASH_FORM, KEYED, LAID, NIL_KEYS, PAIRS, PARENT as PARENT_LOW, PARENT_FORM, ROW_BYTES, SHAPE, TOKEN_COUNT,
 } from './rows';
-import { EVENT_TOKENS, PAYLOAD, RESULT, SHAPES, SHAPE_BYTES, SHAPE_CAP, SHAPE_ORDER, TRAIL } from './wire-layout';
+import { EVENT_TOKENS, PAYLOAD, RESULT, SHAPES, SHAPE_BYTES, SHAPE_CAP, SHAPE_ORDER } from './wire-layout';
 
 const LITERAL: u32 = 0;
 const HASHES: u32 = 1;
@@ -20,12 +20,14 @@ const NILS: u32 = 4; // a list of nothing but nil
 const ANY: u32 = 5; // a value that nobody reads
 const BLOCK_SIZE: usize = 64;
 const LITERALS: usize = 68;
-/** Of the trail: before each step the position and the numbers used so far, u32 each. */
-const TRAIL_BYTES: usize = 12;
 
 let known: u32 = 0; // shapes kept; their places stand in SHAPE_ORDER, the latest first
 let end: usize = 0; // of the payload
-let failed: usize = 0; // the step at which the last attempt failed
+// Behind the last long list that an attempt has read: the step, the position, and the numbers used
+let resumeStep: usize = 0;
+let resumeAt: usize = 0;
+let resumeTokens: u32 = 0;
+let resumeHashes: u32 = 0;
 
 @inline function shapeAt(place: u32): usize { return SHAPES + <usize>place * SHAPE_BYTES; }
 @inline function placeAt(index: u32): u32 { return <u32>load<u8>(SHAPE_ORDER + <usize>index); }
@@ -82,8 +84,16 @@ function common(a: usize, b: usize): usize {
   return step;
 }
 
-/** Goes through the shape's steps from `first` on, whose place in the payload the trail knows: the position behind the event, 0 = another shape. */
-function attempt(shape: usize, row: usize, first: usize): usize {
+/** The next attempt on this event may go on here, where `step` comes next. */
+@inline function resumable(step: usize, at: usize): void {
+  resumeStep = step;
+  resumeAt = at;
+  resumeTokens = tokensUsed;
+  resumeHashes = hashesUsed;
+}
+
+/** Goes through the shape's steps from `first` on, which is 0 or `resumeStep`: the position behind the event, 0 = another shape. */
+function attempt(shape: usize, row: usize, at: usize, first: usize): usize {
   const steps = <usize>load<u32>(shape);
   let literal = shape + LITERALS;
   let parents = false;
@@ -99,15 +109,8 @@ function attempt(shape: usize, row: usize, first: usize): usize {
     store<u64>(row, 0, PARENT_LOW);
   }
   if (!keys) store<u32>(row, 0, NIL_KEYS);
-  const from = TRAIL + first * TRAIL_BYTES;
-  let p = <usize>load<u32>(from);
-  useUpTo(load<u32>(from, 4), load<u32>(from, 8));
+  let p = at;
   for (let step = first; step < steps; step++) {
-    const trail = TRAIL + step * TRAIL_BYTES;
-    store<u32>(trail, <u32>p);
-    store<u32>(trail, tokensUsed, 4);
-    store<u32>(trail, hashesUsed, 8);
-    failed = step;
     const said = load<u32>(shape + (step << 2), 4);
     switch (said & 0xff) {
       case LITERAL: {
@@ -117,9 +120,15 @@ function attempt(shape: usize, row: usize, first: usize): usize {
         literal += length;
         break;
       }
-      case HASHES: p = hashes(p, row); break;
+      case HASHES:
+        p = hashes(p, row);
+        if (p) resumable(step + 1, p);
+        break;
       case PARENT: p = parent(p, row); break;
-      case TOKENS: p = tokens(p, row); break;
+      case TOKENS:
+        p = tokens(p, row);
+        if (p) resumable(step + 1, p);
+        break;
       case NILS: p = nils(p, row); break;
       case ANY:
         open(p, <u32>(end - p));
@@ -147,14 +156,17 @@ function attempt(shape: usize, row: usize, first: usize): usize {
 function one(at: usize, row: usize): usize {
   const tokensBefore = tokensUsed;
   const hashesBefore = hashesUsed;
-  store<u32>(TRAIL, <u32>at);
-  store<u32>(TRAIL, tokensBefore, 4);
-  store<u32>(TRAIL, hashesBefore, 8);
+  resumable(0, at);
   let before: usize = 0;
   for (let index: u32 = 0; index < known; index++) {
     const place = placeAt(index);
     const shape = shapeAt(place);
-    const next = attempt(shape, row, before ? min(common(before, shape), failed) : 0);
+    if (before && common(before, shape) < resumeStep) {
+      useUpTo(tokensBefore, hashesBefore);
+      resumable(0, at);
+    }
+    useUpTo(resumeTokens, resumeHashes);
+    const next = attempt(shape, row, resumeAt, resumeStep);
     if (next) {
       if (index) toFront(index, place);
       store<u32>(row, place, SHAPE);

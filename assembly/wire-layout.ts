@@ -25,7 +25,6 @@ export const GUARD: u32 = 256;
 // [0, 0x10000) belongs to the compiler's static data and to these.
 export const RESULT: usize = 0x4000; // what a call returns beside its value
 export const SHAPE_ORDER: usize = 0x5000; // u8 a shape (shapes.ts)
-export const TRAIL: usize = 0x5100; // 16 entries of 12 bytes (shapes.ts)
 export const PAYLOAD: usize = 0x10000;
 export const ROWS: usize = PAYLOAD + <usize>PAYLOAD_BYTES + GUARD;
 export const TOKENS: usize = ROWS + <usize>EVENT_CAP * 64;

@@ -2,7 +2,7 @@
 // It keeps no sequence: whether a message was missed is for whoever holds the stream to see.
 import { WireError } from '../errors.js';
 import { BatchReader } from '../wire/read-batch.js';
-import { type RejectedEvent, splitWorkerFrames } from '../wire/vllm.js';
+import { type RejectedEvent, splitWorkerFrames, type WorkerEvent } from '../wire/vllm.js';
 import { hashMessage } from './local-hashes.js';
 import { checkedLimit, type NamespaceLimits } from './namespace-table.js';
 import { EventNormaliser, type NormalisedEvent, type PublisherState } from './normaliser.js';
@@ -104,12 +104,8 @@ export class WorkerEvents {
     const { sequence, payload } = splitWorkerFrames(frames);
     const batch = this.#reader.read(payload);
     const publisher = this.#publisher(workerId, batch.dpRank);
-    const events = new Array<NormalisedEvent>(batch.events.length);
-    for (let i = 0; i < events.length; i++) {
-      events[i] = this.#normaliser.normalise(publisher, batch.events[i]!);
-    }
+    const events = this.#normaliseAll(publisher, batch.events);
     hashMessage(events);
-    this.#count(events);
     let lostRemoval = false;
     for (const rejected of batch.rejected) {
       tally(this.#rejected, rejected.code);
@@ -163,18 +159,27 @@ export class WorkerEvents {
     else this.#ranks.set(worker, ranks);
   }
 
-  #count(events: readonly NormalisedEvent[]): void {
+  #normaliseAll(publisher: Publisher, read: readonly WorkerEvent[]): NormalisedEvent[] {
+    const normaliser = this.#normaliser;
+    const events = new Array<NormalisedEvent>(read.length);
     let stored = 0;
     for (let i = 0; i < events.length; i++) {
-      const event = events[i]!;
-      if (event.kind === 'stored') {
+      const event = normaliser.normalise(publisher, read[i]!);
+      events[i] = event;
+      if (event.kind !== 'stored') this.#countOther(event);
+      else {
         stored++;
         if (event.ineligible !== null) tally(this.#ineligible, event.ineligible);
-      } else if (event.kind === 'removed') this.#removed++;
-      else if (event.kind === 'cleared') this.#cleared++;
-      else tally(this.#dropped, event.reason);
+      }
     }
     this.#stored += stored;
+    return events;
+  }
+
+  #countOther(event: Exclude<NormalisedEvent, { kind: 'stored' }>): void {
+    if (event.kind === 'removed') this.#removed++;
+    else if (event.kind === 'cleared') this.#cleared++;
+    else tally(this.#dropped, event.reason);
   }
 
   /** Forgets groups and namespaces of a worker's ranks: it restarted, or is gone. */

@@ -18,8 +18,9 @@ export class KnownShapes {
     const read = numbers.readShaped(cursor.at, row, most);
     if (read === 0) return false;
     this.#misses = 0;
+    const { rows, labels } = numbers;
     for (let i = row; i < row + read; i++) {
-      const shape = numbers.labels[numbers.rows[i * ROW_WORDS + ROW.shape]!] as EventShape;
+      const shape = labels[rows[i * ROW_WORDS + ROW.shape]!] as EventShape;
       events.push(new StoredRecord(numbers, i, shape));
     }
     cursor.row = row + read;
