@@ -51,8 +51,9 @@ const FORMS: readonly HashForm[] = ['none', 'integers', 'digests'];
 /** The form of 32-byte digests, as it stands in a row. */
 export const DIGEST_FORM = 2;
 
-/** Words of a row, and what they hold (assembly/rows.ts). */
+/** Words of a row (assembly/rows.ts). */
 export const ROW_WORDS = 16;
+/** Places of a row's words. */
 export const ROW = {
   hashesAt: 0,
   blockCount: 1,

@@ -8,6 +8,7 @@ export type Role = 'aggregated' | 'prefill' | 'decode';
 /** What a policy may ask about a candidate. */
 export type PolicyInput = 'gpu-cache' | 'shared-cache' | 'load';
 
+/** Policies that come with the router. */
 export type BuiltInPolicy = 'kv' | 'ttft' | 'round-robin' | 'random' | 'least-loaded';
 
 /** What the built-in policies ask about a candidate. */

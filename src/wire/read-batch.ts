@@ -3,9 +3,10 @@
 import { Numbers } from '../core/numbers.js';
 import { WireError } from '../errors.js';
 import { Cursor } from './cursor.js';
+import { Fault } from './event-fields.js';
 import { FIELD, FieldNames, UNKNOWN_FIELD } from './field-names.js';
 import { KnownShapes } from './known-shapes.js';
-import { Fault, readEvent } from './read-event.js';
+import { readEvent } from './read-event.js';
 import { describe } from './values.js';
 import type { UnreadEvent, WorkerEvent } from './worker-event.js';
 

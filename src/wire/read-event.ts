@@ -1,32 +1,28 @@
-// Reads one KV event of a vLLM worker in both of its encodings, tagged map (vLLM of June 2026 on) and tagged array (before): structure
-// and short values here, lists of numbers by core/numbers.ts. A bad event is thrown as a Fault and caught by read-batch.ts, which
-// passes over it. Rules: spec/kv-events.md 1.5–1.8.
-import { DENSE, hashForm, KEYED, type NumberFault, ROW, ROW_WORDS, STEP } from '../core/numbers.js';
+// Reads one KV event of a vLLM worker in both of its encodings, tagged map (vLLM of June 2026 on) and tagged array (before): which field
+// comes next, and what must be there. A bad event is thrown as a Fault and caught by read-batch.ts, which passes over it. Rules:
+// spec/kv-events.md 1.5–1.8.
+import { DENSE, hashForm, KEYED, ROW, ROW_WORDS, STEP } from '../core/numbers.js';
 import type { Cursor } from './cursor.js';
-import { FIELD, FIELD_NAMES, type FieldNames, UNKNOWN_FIELD } from './field-names.js';
-import { describe } from './values.js';
 import {
-  type ClearedEvent,
-  type EventFault,
-  EventShape,
-  RemovedRecord,
-  StoredRecord,
-  type WorkerEvent,
-} from './worker-event.js';
-
-/** Most tokens that one event may carry. */
-export const MAX_EVENT_TOKENS = 1_048_576;
-
-/** Stands for a float where an integer is due: as a number it could not be told from one. */
-const A_FLOAT: unique symbol = Symbol('a float');
-
-/** Why an event can't be read. No Error, because 65,536 of them a batch must stay cheap. */
-export class Fault {
-  constructor(
-    readonly code: EventFault,
-    readonly text: string,
-  ) {}
-}
+  Fault,
+  loraId,
+  MAX_EVENT_TOKENS,
+  missing,
+  readExtraKeys,
+  readHashes,
+  readParent,
+  readTokens,
+  skipAll,
+  text,
+  tooMany,
+  typedLoraId,
+  uint32,
+  wrong,
+} from './event-fields.js';
+import { readTail } from './event-tail.js';
+import { FIELD, type FieldNames, UNKNOWN_FIELD } from './field-names.js';
+import { describe } from './values.js';
+import { type ClearedEvent, EventShape, RemovedRecord, StoredRecord, type WorkerEvent } from './worker-event.js';
 
 /** Reads the event at the cursor. `cursor.tag` is its tag as soon as that is known. */
 export function readEvent(cursor: Cursor, names: FieldNames): WorkerEvent {
@@ -267,179 +263,4 @@ function readLoraSlot(cursor: Cursor, names: FieldNames, event: EventShape): voi
     if (field === FIELD.cacheSalt) event.cacheSalt = text(cursor, field) ?? '';
     else cursor.skip();
   }
-}
-
-const NIL_KIND = 0;
-const UINT_KIND = 1;
-const TEXT_KIND = 2;
-const LIST_KIND = 3;
-const OTHER_KIND = 4;
-/** Kinds of the fixed tail's slots: group, kind, window, locality, ownership. */
-const TAIL_KINDS = [UINT_KIND, TEXT_KIND, UINT_KIND, TEXT_KIND, TEXT_KIND];
-const MIN_FIXED_TAIL = 4;
-const kinds = new Uint8Array(TAIL_KINDS.length);
-const values: (string | number | null)[] = TAIL_KINDS.map(() => null);
-
-/** Reads a tail: by position when it is long enough and every type fits, by type otherwise (older producers). */
-function readTail(cursor: Cursor, items: number, event: EventShape | RemovedRecord): void {
-  const seen = Math.min(items, TAIL_KINDS.length);
-  let fixed = seen >= MIN_FIXED_TAIL;
-  for (let slot = 0; slot < seen; slot++) {
-    readTailSlot(cursor, slot);
-    if (kinds[slot] !== NIL_KIND && kinds[slot] !== TAIL_KINDS[slot]) fixed = false;
-  }
-  if (fixed) {
-    event.groupIdx = values[0] as number | null;
-    event.specKind = values[1] as string | null;
-    event.slidingWindow = values[2] as number | null;
-    event.locality = values[3] as string | null;
-    event.ownership = seen > 4 ? (values[4] as string | null) : null;
-  } else {
-    for (let slot = 0; slot < seen; slot++) takeByKind(cursor, slot, event);
-  }
-  skipAll(cursor, items - seen);
-}
-
-/** Notes kind and value of a tail's slot; of a list, where it stands. */
-function readTailSlot(cursor: Cursor, slot: number): void {
-  values[slot] = null;
-  if (cursor.nil()) {
-    kinds[slot] = NIL_KIND;
-    return;
-  }
-  const number = cursor.uint32();
-  const value = number >= 0 ? number : cursor.text();
-  if (value !== null) {
-    kinds[slot] = number >= 0 ? UINT_KIND : TEXT_KIND;
-    values[slot] = value;
-    return;
-  }
-  const head = cursor.head;
-  const isList = (head & 0xf0) === 0x90 || head === 0xdc || head === 0xdd;
-  kinds[slot] = isList ? LIST_KIND : OTHER_KIND;
-  if (isList) values[slot] = cursor.at;
-  cursor.skip();
-}
-
-function takeByKind(cursor: Cursor, slot: number, event: EventShape | RemovedRecord): void {
-  const value = values[slot]!;
-  if (kinds[slot] === TEXT_KIND) event.specKind ??= value as string;
-  else if (kinds[slot] === UINT_KIND && event.groupIdx === null) event.groupIdx = value as number;
-  else if (kinds[slot] === UINT_KIND) event.slidingWindow ??= value as number;
-  else if (kinds[slot] === LIST_KIND && event instanceof EventShape) {
-    const end = cursor.at;
-    cursor.at = value as number;
-    event.blockMmInfos = cursor.value();
-    cursor.at = end;
-  }
-}
-
-// ---- fields ----
-
-function readHashes(cursor: Cursor): void {
-  if (cursor.nil()) throw missing(FIELD.blockHashes);
-  const end = cursor.numbers.readHashes(cursor.at, cursor.row);
-  if (end === 0) throw numberFault(cursor, FIELD.blockHashes);
-  cursor.pass(STEP.hashes, end);
-}
-
-function readParent(cursor: Cursor): void {
-  const end = cursor.numbers.readParent(cursor.at, cursor.row);
-  if (end === 0) throw numberFault(cursor, FIELD.parentBlockHash);
-  cursor.pass(STEP.parent, end);
-}
-
-function readTokens(cursor: Cursor): void {
-  if (cursor.nil()) throw missing(FIELD.tokenIds);
-  const end = cursor.numbers.readTokens(cursor.at, cursor.row);
-  if (end === 0) throw numberFault(cursor, FIELD.tokenIds);
-  cursor.pass(STEP.tokens, end);
-}
-
-function readExtraKeys(cursor: Cursor, shape: EventShape): void {
-  const start = cursor.at;
-  const nils = cursor.nils();
-  shape.nilKeys = nils >= 0;
-  if (nils < 0) {
-    shape.extraKeys = cursor.value();
-    return;
-  }
-  cursor.numbers.rows[cursor.row * ROW_WORDS + ROW.nilKeys] = nils;
-  const end = cursor.at;
-  cursor.at = start;
-  cursor.pass(STEP.nils, end);
-}
-
-/** The deprecated adapter number. What is no unsigned integer is kept as something else, for then its type matters. */
-function loraId(cursor: Cursor): unknown {
-  const number = cursor.uint32();
-  if (number >= 0) return number;
-  const value = cursor.value();
-  return typeof value === 'number' ? A_FLOAT : value;
-}
-
-/** The array form types this slot; in a map a surprising value only costs the event its eligibility. */
-function typedLoraId(cursor: Cursor): unknown {
-  const at = cursor.at;
-  const value = loraId(cursor);
-  if (value === undefined || typeof value === 'number' || (typeof value === 'bigint' && value >= 0n)) return value;
-  cursor.at = at;
-  throw wrong(cursor, FIELD.loraId);
-}
-
-function text(cursor: Cursor, field: number): string | null {
-  if (cursor.nil()) return null;
-  const value = cursor.text();
-  if (value === null) throw wrong(cursor, field);
-  return value;
-}
-
-function uint32(cursor: Cursor, field: number): number | null {
-  if (cursor.nil()) return null;
-  const value = cursor.uint32();
-  if (value < 0) throw wrong(cursor, field);
-  return value;
-}
-
-/** Passes over values that nobody reads. */
-function skipAll(cursor: Cursor, items: number): void {
-  for (let i = 0; i < items; i++) {
-    const start = cursor.at;
-    cursor.skip();
-    const end = cursor.at;
-    cursor.at = start;
-    cursor.pass(STEP.any, end);
-  }
-}
-
-// ---- faults ----
-
-function numberFault(cursor: Cursor, field: number): Fault {
-  const { why, at, index }: NumberFault = cursor.numbers.fault;
-  const name = FIELD_NAMES[field]!;
-  if (why === 'no-list') return wrong(cursor, field);
-  if (why === 'too-many' && field === FIELD.tokenIds) return tooMany(index);
-  if (why === 'too-many')
-    return new Fault('too-many-hashes', `the message's hashes are more than ${cursor.numbers.hashCap}`);
-  cursor.at = at;
-  const found = cursor.describe();
-  if (field === FIELD.tokenIds) {
-    const expected = why === 'no-pair' ? 'a pair like those before it' : 'an unsigned 32-bit integer';
-    return new Fault('field-type', `${name}[${index}] is ${found}, expected ${expected}`);
-  }
-  if (why === 'width') return new Fault('hash-width', `${name}: hash ${index} is ${found}, expected 32 bytes`);
-  if (why === 'mixed') return new Fault('hash-mixed', `${name}: hash ${index} is ${found}, unlike those before it`);
-  return new Fault('hash-type', `${name}: hash ${index} is ${found}, neither a 64-bit integer nor binary`);
-}
-
-function tooMany(count: number): Fault {
-  return new Fault('too-many-tokens', `token_ids holds ${count} tokens, at most ${MAX_EVENT_TOKENS} are read`);
-}
-
-function missing(field: number): Fault {
-  return new Fault('field-missing', `${FIELD_NAMES[field]} is missing`);
-}
-
-function wrong(cursor: Cursor, field: number): Fault {
-  return new Fault('field-type', `${FIELD_NAMES[field]} is ${cursor.describe()}`);
 }

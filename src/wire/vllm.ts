@@ -6,8 +6,8 @@ import { FRAMES_PER_MESSAGE, readSequence } from './frames.js';
 import { BatchReader, type WorkerBatch } from './read-batch.js';
 
 export type { EngineHash, EngineHashes } from './engine-hashes.js';
+export { MAX_EVENT_TOKENS } from './event-fields.js';
 export { MAX_BATCH_EVENTS, type RejectedEvent, type WorkerBatch } from './read-batch.js';
-export { MAX_EVENT_TOKENS } from './read-event.js';
 export type {
   ClearedEvent,
   EventFault,
