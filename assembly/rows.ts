@@ -17,5 +17,5 @@ export const INTEGERS: u32 = 1;
 export const WHOLE_DIGESTS: u32 = 2;
 
 export const DENSE: u32 = 1; // single tokens, exactly those of its blocks
-export const BEHIND: u32 = 2; // and the row before is dense too, of the same shape, and its numbers end where these begin
+export const BEHIND: u32 = 2; // and the row before is dense too, of the same shape and form of hashes, and its numbers end where these begin
 export const KEYED: u32 = 4; // its extra keys are one nil for each block

@@ -178,6 +178,13 @@ function one(at: usize, row: usize): usize {
   return 0;
 }
 
+/** Whether the event in `row` stands right behind the one in the row before, in the same shape and with hashes of the same form. */
+@inline function isBehind(row: usize): bool {
+  const before = row - ROW_BYTES;
+  return (load<u32>(row, LAID) & load<u32>(before, LAID) & DENSE) != 0 && load<u32>(row, SHAPE) == load<u32>(before, SHAPE)
+    && load<u32>(row, HASH_FORM) == load<u32>(before, HASH_FORM);
+}
+
 /** Reads events as long as they have known shapes, at most `most`, into rows from `row` on. Returns how many; RESULT: the position behind them. */
 export function shaped(at: usize, payloadEnd: usize, row: usize, most: u32): u32 {
   end = payloadEnd;
@@ -185,9 +192,7 @@ export function shaped(at: usize, payloadEnd: usize, row: usize, most: u32): u32
   while (read < most) {
     const next = one(at, row);
     if (!next) break;
-    if (read && load<u32>(row, LAID) & load<u32>(row - ROW_BYTES, LAID) & DENSE && load<u32>(row, SHAPE) == load<u32>(row - ROW_BYTES, SHAPE)) {
-      store<u32>(row, load<u32>(row, LAID) | BEHIND, LAID);
-    }
+    if (read && isBehind(row)) store<u32>(row, load<u32>(row, LAID) | BEHIND, LAID);
     at = next;
     row += ROW_BYTES;
     read++;

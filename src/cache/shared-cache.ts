@@ -409,9 +409,9 @@ export class SharedCache {
   }
 }
 
-/** Whether `next`, hashed together with the event before it, is of one form with the `first` of its run. */
+/** Whether `next` was hashed together with the event before it (and so has hashes of the same form), in the message of `first`. */
 function alike(next: StoredEvent, first: StoredEvent): boolean {
-  return next.follows && next.numbers === first.numbers && next.wholeDigests === first.wholeDigests;
+  return next.follows && next.numbers === first.numbers;
 }
 
 const IDLE_TEXT: Record<'stopped' | 'pending' | 'no-contract', string> = {

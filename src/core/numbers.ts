@@ -72,7 +72,7 @@ export const ROW = {
 // How an event's numbers are laid out, bits of `laid`:
 /** Single tokens, exactly those of its blocks. */
 export const DENSE = 1;
-/** So is the event before it, which has the same shape and ends where this one begins. */
+/** So is the event before it, which has the same shape and form of hashes and ends where this one begins. */
 export const BEHIND = 2;
 /** Of extra keys that are all nil: there is one for each block. */
 export const KEYED = 4;

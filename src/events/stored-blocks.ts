@@ -29,6 +29,7 @@ export function whyNotLearned(stored: NormalisedStored, terms: LearnTerms): Lear
   if (groupIdx !== null && groupIdx !== terms.mainEventGroup) return 'not-main-group';
   if (ineligible !== null) return ineligible;
   if (blockSize !== terms.mainEventBlockSize) return 'other-block-size';
+  if (event.wellLaid) return null;
   if (!event.dense) return event.blockCount === 0 ? 'no-blocks' : 'sparse';
-  return event.keysAmiss ? 'extra-keys-count' : null;
+  return 'extra-keys-count';
 }

@@ -20,6 +20,7 @@ import {
 import { MoonrouteError } from '../errors.js';
 import { DIGEST_BYTES, type EngineHash, type EngineHashes } from './engine-hashes.js';
 
+const WELL_LAID = DENSE | KEYED;
 const NO_LOW64 = new BigUint64Array(0);
 const NO_TOKENS = new Uint32Array(0);
 const NILS_KEPT = 64;
@@ -167,7 +168,7 @@ export class StoredRecord extends OwnableNumbers {
   get dense(): boolean {
     return (this.words[this.base + ROW.laid]! & DENSE) !== 0;
   }
-  /** So is the event read before this one, which has the same shape and whose numbers end where this one's begin. */
+  /** So is the event read before this one, which has the same shape and form of hashes and whose numbers end where this one's begin. */
   get behind(): boolean {
     return (this.words[this.base + ROW.laid]! & BEHIND) !== 0;
   }
@@ -233,6 +234,12 @@ export class StoredRecord extends OwnableNumbers {
   get extraKeyCount(): number {
     if (this.shape.nilKeys) return this.words[this.base + ROW.nilKeys]!;
     return Array.isArray(this.shape.extraKeys) ? this.shape.extraKeys.length : -1;
+  }
+  /** Dense, and extra keys, if there are any, are one entry for each block. */
+  get wellLaid(): boolean {
+    const laid = this.words[this.base + ROW.laid]!;
+    if (this.shape.nilKeys) return (laid & WELL_LAID) === WELL_LAID;
+    return (laid & DENSE) !== 0 && !this.keysAmiss;
   }
   /** Whether there are extra keys, but not an entry for each block. */
   get keysAmiss(): boolean {
