@@ -121,6 +121,7 @@ class Life {
   }
 }
 
+/** The type only: lives are made by their table, which numbers them. */
 export type { Life };
 
 /** One of the two generations of entries: (life, hash) → namespace. */
