@@ -50,14 +50,21 @@ async function run(command, args) {
 const asConfig = JSON.parse(readFileSync('asconfig.json', 'utf8'));
 const wasmInputs = ['asconfig.json', 'node_modules/assemblyscript/package.json', ...filesUnder('assembly', ['.ts'])];
 
-/** Compiles one build of the core, or the reader, and writes the JavaScript module that carries it. */
+/** Modules that are no builds of the core: the reader, and the GPU prefix index. */
+const entries = { wire: 'assembly/wire.ts', prefixes: 'assembly/prefixes.ts' };
+
+/** Compiles one build of the core, or another module, and writes the JavaScript module that carries it. */
 async function buildCore(target) {
   const { use, outFile } = asConfig.targets[target];
   mkdirSync(dirname(outFile), { recursive: true });
   // A target's `use` replaces the shared one, so both are named here.
   const uses = [...asConfig.options.use, ...use].flatMap((alias) => ['--use', alias]);
-  const entry = target === 'wire' ? 'assembly/wire.ts' : 'assembly/index.ts';
-  await run('node_modules/assemblyscript/bin/asc.js', [entry, '--target', target, ...uses]);
+  await run('node_modules/assemblyscript/bin/asc.js', [
+    entries[target] ?? 'assembly/index.ts',
+    '--target',
+    target,
+    ...uses,
+  ]);
   if (target.startsWith('tiny')) return; // for tests, which read it from disk
   // Carried as text, the module is found in every JavaScript engine without a bundler or a file system.
   const folder = 'build/js/src/core/wasm';

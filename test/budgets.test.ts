@@ -1,7 +1,8 @@
-// Size budgets: the modules of core and reader, and their linear memory, which is whole from the start and never grows.
+// Size budgets: the modules of core, reader and GPU index, and their linear memory, which is whole from the start and never grows.
 import { readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { PrefixIndex } from '../src/core/prefix-index.js';
 import { loadCore } from './support/cores.js';
 
 const KIB = 1024;
@@ -33,6 +34,31 @@ test('reader: module ≤ 16 KiB, memory ≤ 80 MiB, initial = maximum, no import
   const memory = new WebAssembly.Instance(module).exports['memory'] as WebAssembly.Memory;
   assert.ok(memory.buffer.byteLength <= 80 * MIB, `${memory.buffer.byteLength / MIB} MiB`);
   assert.throws(() => memory.grow(1), /grow/);
+});
+
+test('GPU index: module ≤ 16 KiB; the memory it is given, and in it ≤ 40 bytes a block and ≤ 17 a name beside a bounded pool of sets', async () => {
+  const file = readFileSync('build/wasm/prefixes.wasm');
+  assert.ok(file.length <= 16 * KIB, `${file.length} bytes`);
+  assert.equal(
+    WebAssembly.Module.imports(new WebAssembly.Module(file)).map(({ kind }) => kind),
+    ['memory'],
+  );
+  for (const [bytes, ranks] of [
+    [MIB, 1],
+    [64 * MIB, 64],
+    [64 * MIB, 1024],
+    [100 * MIB + 1, 130],
+  ] as const) {
+    const { memoryBytes, entryCap, aliasCap, setCap, ...stats } = (await PrefixIndex.create({ bytes, ranks })).stats();
+    assert.ok(memoryBytes <= bytes && memoryBytes > bytes - 65_536, `${memoryBytes} of ${bytes} bytes`);
+    const sets = setCap * ((stats.ranks / 64) * 24 + 17);
+    assert.ok(sets <= bytes / 6, `${sets} bytes of sets`);
+    const fixed = 150 * KIB;
+    assert.ok(
+      entryCap * 40 + aliasCap * 17 + sets >= memoryBytes - fixed,
+      `${entryCap} blocks, ${aliasCap} names, ${setCap} sets in ${memoryBytes} bytes`,
+    );
+  }
 });
 
 test.run();

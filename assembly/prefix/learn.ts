@@ -1,0 +1,162 @@
+// What events do to the index: blocks enter and leave tiers of a rank.
+import {
+  add, ALIAS_EVICTIONS, eligible, KEY, keyOf, LOCALS, markAliased, mix, nameOf, NAMES, PROVENANCE, putSet, REFUSED_BY_ALIASES, REFUSED_BY_SETS,
+  RENAMED, rootKey, setEligible, setOf, UNKNOWN_PARENTS, UNKNOWN_REMOVALS,
+} from './layout';
+import * as aliases from './aliases';
+import { create, dropIfEmpty, evict, pin, used } from './entries';
+import { era, heat, heatPath, isHot, splice } from './order';
+import * as sets from './sets';
+import { findKey, findName, found, hashName } from './table';
+
+export const STORED: u32 = 0;
+export const UNKNOWN_PARENT: u32 = 1;
+export const NO_ROOM: u32 = 2;
+/** Cold leaves that one block may push out to get a set or a name. */
+const MOST_EVICTIONS: u32 = 64;
+const EVERYWHERE: u32 = 7;
+
+/** The block that the rank holds under a name, 0 = none. */
+function named(rank: u32, name: u64): u32 {
+  if (aliases.any()) {
+    const place = aliases.find(rank, name);
+    if (place != aliases.NOWHERE) {
+      const entry = aliases.entryAt(place);
+      if (sets.holds(setOf(entry), rank)) return entry;
+      aliases.removeAt(place); // of a block that it no longer holds
+    }
+  }
+  const hash = hashName(name);
+  let entry = findName(hash, name, 0);
+  while (entry && !sets.holds(setOf(entry), rank)) entry = findName(hash, name, found + 1);
+  return entry;
+}
+/** The rank, which calls the block `name`, no longer has it in `tiers`. */
+function leave(entry: u32, rank: u32, tiers: u32, name: u64): void {
+  const before = setOf(entry);
+  let after = sets.parted(before, rank, tiers);
+  for (let left = MOST_EVICTIONS; after == sets.FULL && left && evict(); left--) {
+    if (setOf(entry) != before) return; // it went itself
+    after = sets.parted(before, rank, tiers);
+  }
+  if (after == sets.FULL) {
+    // No room for the set without the rank: better nobody than one too many.
+    after = 0;
+    add(REFUSED_BY_SETS, 1);
+  }
+  putSet(entry, after);
+  sets.release(before);
+  if (aliases.any() && !sets.holds(after, rank)) {
+    const place = aliases.find(rank, name);
+    if (place != aliases.NOWHERE) aliases.removeAt(place);
+  }
+  dropIfEmpty(entry);
+}
+
+/** Blocks of LOCALS and NAMES entered a tier of the rank, behind the block that it calls `parent`. */
+export function stored(rank: u32, tier: u32, blocks: u32, hasParent: bool, parentName: u64, itsEligible: bool): u32 {
+  let parent: u32 = 0;
+  let key = rootKey();
+  if (hasParent) {
+    parent = named(rank, parentName);
+    if (!parent) {
+      add(UNKNOWN_PARENTS, 1);
+      return UNKNOWN_PARENT;
+    }
+    key = keyOf(parent);
+    if (!isHot(parent)) heatPath(parent);
+  }
+  let outcome = STORED;
+  for (let i: u32 = 0; i < blocks && outcome == STORED; i++) {
+    const name = load<u64>(NAMES + (<usize>i << 3));
+    key = mix(key, load<u64>(LOCALS + (<usize>i << 3)));
+    pin(0, parent);
+    let entry = load<u64>(KEY + (<usize>(parent + 1) << 3)) == key ? parent + 1 : findKey(key);
+    if (!entry) entry = create(key, name, parent);
+    else if (!isHot(entry)) {
+      splice(entry, entry, parent);
+      heat(entry);
+    }
+    if (!entry) {
+      outcome = NO_ROOM;
+      break;
+    }
+    pin(entry, parent);
+    outcome = enter(entry, rank, tier, name, itsEligible);
+    pin(0, 0);
+    if (outcome != STORED) dropIfEmpty(entry);
+    parent = entry;
+  }
+  pin(0, 0);
+  return outcome;
+}
+function enter(entry: u32, rank: u32, tier: u32, name: u64, itsEligible: bool): u32 {
+  const other = named(rank, name);
+  if (other && other != entry) {
+    leave(other, rank, EVERYWHERE, name);
+    add(RENAMED, 1);
+  }
+  const before = setOf(entry);
+  if (other != entry && nameOf(entry) != name && !sets.holds(before, rank) && !nameFor(entry, rank, name)) {
+    add(REFUSED_BY_ALIASES, 1);
+    return NO_ROOM;
+  }
+  return join(entry, rank, tier, itsEligible);
+}
+/** Gives the rank a name of its own for the block. At the cap the name of a cold block goes, and with it that rank's hold on it. */
+function nameFor(entry: u32, rank: u32, name: u64): bool {
+  if (aliases.isFull()) {
+    const place = aliases.victim(era);
+    const cold = aliases.entryAt(place);
+    const its = aliases.rankAt(place);
+    if (sets.holds(setOf(cold), its)) leave(cold, its, EVERYWHERE, aliases.nameAt(place));
+    else aliases.removeAt(place);
+    add(ALIAS_EVICTIONS, 1);
+  }
+  if (!aliases.insert(rank, name, entry)) return false;
+  markAliased(entry);
+  return true;
+}
+function join(entry: u32, rank: u32, tier: u32, itsEligible: bool): u32 {
+  let after = sets.joined(setOf(entry), rank, tier);
+  for (let left = MOST_EVICTIONS; after == sets.FULL && left && evict(); left--) after = sets.joined(setOf(entry), rank, tier);
+  if (after == sets.FULL) {
+    add(REFUSED_BY_SETS, 1);
+    return NO_ROOM;
+  }
+  const before = setOf(entry);
+  if (PROVENANCE) setEligible(entry, itsEligible && (!before || eligible(entry)));
+  putSet(entry, after);
+  sets.release(before);
+  return STORED;
+}
+
+/** Blocks of NAMES left a tier of the rank; how many of them it had there. */
+export function removed(rank: u32, tier: u32, blocks: u32): u32 {
+  let known: u32 = 0;
+  for (let i: u32 = 0; i < blocks; i++) {
+    const name = load<u64>(NAMES + (<usize>i << 3));
+    const entry = named(rank, name);
+    if (!entry || !sets.hasIn(setOf(entry), rank, tier)) {
+      add(UNKNOWN_REMOVALS, 1);
+      continue;
+    }
+    leave(entry, rank, 1 << tier, name);
+    known++;
+  }
+  return known;
+}
+
+/** Everything of the rank goes: one pass over the sets, and over the entries only where nobody else held some block. */
+export function forget(rank: u32): void {
+  if (sets.forget(rank)) {
+    for (let entry: u32 = 1, end = used(); entry <= end; entry++) {
+      const set = setOf(entry);
+      if (!set || !sets.isEmptied(set)) continue;
+      putSet(entry, 0);
+      sets.release(set);
+      dropIfEmpty(entry);
+    }
+  }
+  if (aliases.any()) aliases.forget(rank);
+}

@@ -1,0 +1,66 @@
+// Which blocks are cold. One list of all blocks, hottest first, in which a parent always stands before its children: so the last is always
+// a leaf, and eviction needs no search. A lookup moves the blocks it walked to the front as they are, parents first; a new block is put right
+// behind its parent. Blocks of a chain are mostly neighbours in the list and are moved together, in one splice.
+//
+// An event that extends a chain says that the chain is in use. Moving its whole path for each block that a decoding request adds would cost
+// more than it tells, so that happens only when the path has not been hot lately: in this era or the one before, an era being an eighth of
+// the cap in blocks made hot.
+import { add, CAP, eraOf, MOVED_RUNS, nextOf, parentOf, prevOf, setEra, setNext, setPrev } from './layout';
+
+export let era: u32 = 0;
+let heated: u32 = 0; // blocks made hot in this era
+
+/** The block is hot now. */
+@inline export function heat(entry: u32): void {
+  if (eraOf(entry) == era) return;
+  setEra(entry, era);
+  if (++heated > CAP >> 3) {
+    heated = 0;
+    era = (era + 1) & 255;
+  }
+}
+@inline export function isHot(entry: u32): bool { return ((era - eraOf(entry)) & 255) < 2; }
+
+/** Moves the neighbours `first` … `last` right behind `anchor`, which is none of them. */
+export function splice(first: u32, last: u32, anchor: u32): void {
+  const before = prevOf(first);
+  if (before == anchor) return;
+  const after = nextOf(last);
+  setNext(before, after);
+  setPrev(after, before);
+  const next = nextOf(anchor);
+  setNext(anchor, first);
+  setPrev(first, anchor);
+  setNext(last, next);
+  setPrev(next, last);
+  add(MOVED_RUNS, 1);
+}
+/** Puts a block that is in no list right behind `anchor`. */
+export function link(entry: u32, anchor: u32): void {
+  const next = nextOf(anchor);
+  setNext(anchor, entry);
+  setPrev(entry, anchor);
+  setNext(entry, next);
+  setPrev(next, entry);
+}
+export function unlink(entry: u32): void {
+  const before = prevOf(entry);
+  const after = nextOf(entry);
+  setNext(before, after);
+  setPrev(after, before);
+}
+/** Moves a block and all before it to the front, and heats them. */
+export function heatPath(last: u32): void {
+  while (last) {
+    let first = last;
+    heat(first);
+    let parent = parentOf(first);
+    while (parent && prevOf(first) == parent) {
+      first = parent;
+      heat(first);
+      parent = parentOf(first);
+    }
+    splice(first, last, 0);
+    last = parent;
+  }
+}
