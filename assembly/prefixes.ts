@@ -22,9 +22,9 @@ export function entryCap(): u32 { return layout.CAP; }
 export function aliasCap(): u32 { return layout.ALIAS_CAP; }
 export function setCap(): u32 { return layout.SET_CAP; }
 
-/** Blocks in LOCALS and NAMES entered a tier (learn.ts): 0 stored, 1 unknown parent, 2 no room. */
-export function stored(rank: u32, tier: u32, blocks: u32, hasParent: u32, parentLow: u32, parentHigh: u32, eligible: u32): u32 {
-  return putIn(rank, tier, blocks, hasParent != 0, whole(parentLow, parentHigh), eligible != 0);
+/** Blocks in LOCALS and NAMES entered a tier, behind nothing (0), the named parent (1) or those of the call before (2): 0 stored, 1 unknown parent, 2 no room. */
+export function stored(rank: u32, tier: u32, blocks: u32, behind: u32, parentLow: u32, parentHigh: u32, eligible: u32): u32 {
+  return putIn(rank, tier, blocks, behind, whole(parentLow, parentHigh), eligible != 0);
 }
 /** Blocks in NAMES left a tier; how many of them the rank had there. */
 export function removed(rank: u32, tier: u32, blocks: u32): u32 { return takeOut(rank, tier, blocks); }

@@ -51,7 +51,7 @@ test('GPU index: module ≤ 16 KiB; the memory it is given, and in it ≤ 40 byt
   ] as const) {
     const { memoryBytes, entryCap, aliasCap, setCap, ...stats } = (await PrefixIndex.create({ bytes, ranks })).stats();
     assert.ok(memoryBytes <= bytes && memoryBytes > bytes - 65_536, `${memoryBytes} of ${bytes} bytes`);
-    const sets = setCap * ((stats.ranks / 64) * 24 + 17);
+    const sets = setCap * ((stats.ranks / 64) * 32 + 17);
     assert.ok(sets <= bytes / 6, `${sets} bytes of sets`);
     const fixed = 150 * KIB;
     assert.ok(

@@ -6,7 +6,7 @@ import {
   putSet, setKey, setName, setNext, setOf, setParent, setPrev,
 } from './layout';
 import * as aliases from './aliases';
-import { heat, link, unlink } from './order';
+import { heatLike, link, unlink } from './order';
 import { release } from './sets';
 import { insertKey, insertName, removeKey, removeName } from './table';
 
@@ -44,7 +44,7 @@ export function create(key: u64, name: u64, parent: u32): u32 {
   }
   if (parent) addKid(parent);
   link(entry, parent);
-  heat(entry);
+  heatLike(entry, parent);
   add(ENTRIES, 1);
   return entry;
 }

@@ -1,13 +1,13 @@
 // What events do to the index: blocks enter and leave tiers of a rank.
 import {
-  add, ALIAS_EVICTIONS, eligible, KEY, keyOf, LOCALS, markAliased, mix, nameOf, NAMES, PROVENANCE, putSet, REFUSED_BY_ALIASES, REFUSED_BY_SETS,
+  add, ALIAS_EVICTIONS, eligible, KEY, keyOf, LOCALS, markAliased, mix, nameOf, NAMES, parentOf, PROVENANCE, putSet, REFUSED_BY_ALIASES, REFUSED_BY_SETS,
   RENAMED, rootKey, setEligible, setOf, UNKNOWN_PARENTS, UNKNOWN_REMOVALS,
 } from './layout';
 import * as aliases from './aliases';
 import { create, dropIfEmpty, evict, pin, used } from './entries';
-import { era, heat, heatPath, isHot, splice } from './order';
+import { era, heatLike, heatPath, isHot, splice } from './order';
 import * as sets from './sets';
-import { findKey, findName, found, hashName } from './table';
+import { findKey, findName, found, hashName, touchKey, touchName } from './table';
 
 export const STORED: u32 = 0;
 export const UNKNOWN_PARENT: u32 = 1;
@@ -28,8 +28,13 @@ function named(rank: u32, name: u64): u32 {
   }
   const hash = hashName(name);
   let entry = findName(hash, name, 0);
-  while (entry && !sets.holds(setOf(entry), rank)) entry = findName(hash, name, found + 1);
+  while (entry && !callsByFirst(entry, rank)) entry = findName(hash, name, found + 1);
   return entry;
+}
+/** Whether the rank holds the block, under the name that it was first announced by. */
+function callsByFirst(entry: u32, rank: u32): bool {
+  const set = setOf(entry);
+  return sets.holds(set, rank) && !sets.namesItself(set, rank);
 }
 /** The rank, which calls the block `name`, no longer has it in `tiers`. */
 function leave(entry: u32, rank: u32, tiers: u32, name: u64): void {
@@ -53,12 +58,18 @@ function leave(entry: u32, rank: u32, tiers: u32, name: u64): void {
   dropIfEmpty(entry);
 }
 
-/** Blocks of LOCALS and NAMES entered a tier of the rank, behind the block that it calls `parent`. */
-export function stored(rank: u32, tier: u32, blocks: u32, hasParent: bool, parentName: u64, itsEligible: bool): u32 {
+/** What stands before the blocks of a stored event: nothing, a block that the rank has a name for, or the last block of the call before. */
+export const ROOT: u32 = 0;
+export const NAMED: u32 = 1;
+export const LAST: u32 = 2;
+let last: u32 = 0;
+
+/** Blocks of LOCALS and NAMES entered a tier of the rank. */
+export function stored(rank: u32, tier: u32, blocks: u32, behind: u32, parentName: u64, itsEligible: bool): u32 {
   let parent: u32 = 0;
   let key = rootKey();
-  if (hasParent) {
-    parent = named(rank, parentName);
+  if (behind != ROOT) {
+    parent = behind == LAST ? last : named(rank, parentName);
     if (!parent) {
       add(UNKNOWN_PARENTS, 1);
       return UNKNOWN_PARENT;
@@ -66,16 +77,25 @@ export function stored(rank: u32, tier: u32, blocks: u32, hasParent: bool, paren
     key = keyOf(parent);
     if (!isHot(parent)) heatPath(parent);
   }
+  let ahead = key;
+  for (let i: u32 = 0; i < blocks; i++) {
+    ahead = mix(ahead, load<u64>(LOCALS + (<usize>i << 3)));
+    touchKey(ahead);
+    touchName(load<u64>(NAMES + (<usize>i << 3)));
+  }
   let outcome = STORED;
   for (let i: u32 = 0; i < blocks && outcome == STORED; i++) {
     const name = load<u64>(NAMES + (<usize>i << 3));
     key = mix(key, load<u64>(LOCALS + (<usize>i << 3)));
     pin(0, parent);
-    let entry = load<u64>(KEY + (<usize>(parent + 1) << 3)) == key ? parent + 1 : findKey(key);
+    // What is offloaded is announced without its salt: a block that the rank has already is that one, whatever the local hash says.
+    let entry: u32 = tier == sets.DEVICE ? 0 : named(rank, name);
+    if (entry) key = keyOf(entry);
+    else entry = load<u64>(KEY + (<usize>(parent + 1) << 3)) == key ? parent + 1 : findKey(key);
     if (!entry) entry = create(key, name, parent);
-    else if (!isHot(entry)) {
+    else if (!isHot(entry) && parentOf(entry) == parent) {
       splice(entry, entry, parent);
-      heat(entry);
+      heatLike(entry, parent);
     }
     if (!entry) {
       outcome = NO_ROOM;
@@ -88,6 +108,7 @@ export function stored(rank: u32, tier: u32, blocks: u32, hasParent: bool, paren
     parent = entry;
   }
   pin(0, 0);
+  last = parent;
   return outcome;
 }
 function enter(entry: u32, rank: u32, tier: u32, name: u64, itsEligible: bool): u32 {
@@ -96,12 +117,12 @@ function enter(entry: u32, rank: u32, tier: u32, name: u64, itsEligible: bool): 
     leave(other, rank, EVERYWHERE, name);
     add(RENAMED, 1);
   }
-  const before = setOf(entry);
-  if (other != entry && nameOf(entry) != name && !sets.holds(before, rank) && !nameFor(entry, rank, name)) {
+  const own = !sets.holds(setOf(entry), rank) && nameOf(entry) != name;
+  if (own && !nameFor(entry, rank, name)) {
     add(REFUSED_BY_ALIASES, 1);
     return NO_ROOM;
   }
-  return join(entry, rank, tier, itsEligible);
+  return join(entry, rank, tier, own, itsEligible);
 }
 /** Gives the rank a name of its own for the block. At the cap the name of a cold block goes, and with it that rank's hold on it. */
 function nameFor(entry: u32, rank: u32, name: u64): bool {
@@ -117,9 +138,9 @@ function nameFor(entry: u32, rank: u32, name: u64): bool {
   markAliased(entry);
   return true;
 }
-function join(entry: u32, rank: u32, tier: u32, itsEligible: bool): u32 {
-  let after = sets.joined(setOf(entry), rank, tier);
-  for (let left = MOST_EVICTIONS; after == sets.FULL && left && evict(); left--) after = sets.joined(setOf(entry), rank, tier);
+function join(entry: u32, rank: u32, tier: u32, own: bool, itsEligible: bool): u32 {
+  let after = sets.joined(setOf(entry), rank, tier, own);
+  for (let left = MOST_EVICTIONS; after == sets.FULL && left && evict(); left--) after = sets.joined(setOf(entry), rank, tier, own);
   if (after == sets.FULL) {
     add(REFUSED_BY_SETS, 1);
     return NO_ROOM;
@@ -134,6 +155,7 @@ function join(entry: u32, rank: u32, tier: u32, itsEligible: bool): u32 {
 /** Blocks of NAMES left a tier of the rank; how many of them it had there. */
 export function removed(rank: u32, tier: u32, blocks: u32): u32 {
   let known: u32 = 0;
+  for (let i: u32 = 0; i < blocks; i++) touchName(load<u64>(NAMES + (<usize>i << 3)));
   for (let i: u32 = 0; i < blocks; i++) {
     const name = load<u64>(NAMES + (<usize>i << 3));
     const entry = named(rank, name);

@@ -5,19 +5,34 @@
 // An event that extends a chain says that the chain is in use. Moving its whole path for each block that a decoding request adds would cost
 // more than it tells, so that happens only when the path has not been hot lately: in this era or the one before, an era being an eighth of
 // the cap in blocks made hot.
-import { add, CAP, eraOf, MOVED_RUNS, nextOf, parentOf, prevOf, setEra, setNext, setPrev } from './layout';
+import { CAP, ERA, eraOf, nextOf, parentOf, prevOf, setEra, setNext, setPrev } from './layout';
 
 export let era: u32 = 0;
 let heated: u32 = 0; // blocks made hot in this era
 
+/** Counts blocks made hot. */
+function count(blocks: u32): void {
+  heated += blocks;
+  if (heated <= CAP >> 3) return;
+  heated = 0;
+  era = (era + 1) & 255;
+}
 /** The block is hot now. */
-@inline export function heat(entry: u32): void {
+export function heat(entry: u32): void {
   if (eraOf(entry) == era) return;
   setEra(entry, era);
-  if (++heated > CAP >> 3) {
-    heated = 0;
-    era = (era + 1) & 255;
-  }
+  count(1);
+}
+/** So are these entries in a row, if any. */
+export function heatRow(from: u32, to: u32): void {
+  if (from > to || (eraOf(from) == era && eraOf(to) == era)) return;
+  memory.fill(ERA + from, <u8>era, to - from + 1);
+  count(to - from + 1);
+}
+/** A block put right behind `parent` is as hot as that. */
+export function heatLike(entry: u32, parent: u32): void {
+  setEra(entry, parent ? eraOf(parent) : era);
+  count(1);
 }
 @inline export function isHot(entry: u32): bool { return ((era - eraOf(entry)) & 255) < 2; }
 
@@ -33,7 +48,6 @@ export function splice(first: u32, last: u32, anchor: u32): void {
   setPrev(first, anchor);
   setNext(last, next);
   setPrev(next, last);
-  add(MOVED_RUNS, 1);
 }
 /** Puts a block that is in no list right behind `anchor`. */
 export function link(entry: u32, anchor: u32): void {

@@ -1,14 +1,16 @@
-// Who holds a block, interned: the ranks that have it on their device, host and disk, one bit a rank. Blocks of a chain mostly share
+// Who holds a block, interned: the ranks that have it on their device, host and disk, and those of them that call it by a name of their
+// own (aliases.ts) and not by its first; one bit a rank each. Blocks of a chain mostly share
 // one, so an entry carries two bytes whatever the size of the fleet, and a walk looks at ranks only where the set changes. Sets are counted
 // by their entries and go with the last; there are at most SET_CAP. Equal sets have one number, except after `forget`, which may
 // leave twins.
 import {
-  add, EMPTIED, SCRATCH, SET_CAP, SET_COUNT, SET_HASH, SET_MASK, SET_REFS, SET_TABLE, SET_TIERS, SETS, WORDS,
+  add, EMPTIED, SCRATCH, SET_CAP, SET_COUNT, SET_HASH, SET_MASK, SET_REFS, SET_STRIDE, SET_TABLE, SET_TIERS, SETS, WORDS,
 } from './layout';
 
 export const DEVICE: u32 = 0;
 export const HOST: u32 = 1;
 export const DISK: u32 = 2;
+const OWN: u32 = 3;
 /** Of SET_TIERS: somebody holds the block on host or disk. */
 export const LOWER: u32 = 6;
 export const FULL: u32 = 0xffff; // no set: SET_CAP is reached
@@ -20,7 +22,7 @@ let memoFrom: u32 = FULL;
 let memoOp: u32 = 0;
 let memoTo: u32 = 0;
 
-@inline function recordBytes(): usize { return <usize>WORDS * 24; }
+@inline function recordBytes(): usize { return <usize>WORDS * SET_STRIDE; }
 @inline export function recordOf(set: u32): usize { return SETS + <usize>set * recordBytes(); }
 @inline function hashOf(set: u32): u32 { return load<u32>(SET_HASH + (<usize>set << 2)); }
 @inline function refsOf(set: u32): u32 { return load<u32>(SET_REFS + (<usize>set << 2)); }
@@ -29,15 +31,15 @@ let memoTo: u32 = 0;
 @inline export function tiersOf(set: u32): u32 { return <u32>load<u8>(SET_TIERS + <usize>set); }
 @inline function slot(place: u32): usize { return SET_TABLE + (<usize>place << 1); }
 
-/** What (rank, tier) adds to a set's hash. */
-@inline function hashPart(rank: u32, tier: u32): u32 {
-  let x = (<u64>(rank * 4 + tier) + 1) * 0x9e3779b97f4a7c15;
+/** What a bit adds to a set's hash. */
+@inline function hashPart(rank: u32, plane: u32): u32 {
+  let x = (<u64>(rank * 4 + plane) + 1) * 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9;
   return <u32>(x >> 32);
 }
-@inline function bitAt(record: usize, rank: u32, tier: u32): usize { return record + (<usize>(tier * WORDS + (rank >> 6)) << 3); }
-@inline export function hasIn(set: u32, rank: u32, tier: u32): bool {
-  return ((load<u64>(bitAt(recordOf(set), rank, tier)) >> <u64>(rank & 63)) & 1) != 0;
+@inline function bitAt(record: usize, rank: u32, plane: u32): usize { return record + (<usize>(plane * WORDS + (rank >> 6)) << 3); }
+@inline export function hasIn(set: u32, rank: u32, plane: u32): bool {
+  return ((load<u64>(bitAt(recordOf(set), rank, plane)) >> <u64>(rank & 63)) & 1) != 0;
 }
 /** Whether the rank has the block in some tier. */
 export function holds(set: u32, rank: u32): bool {
@@ -46,10 +48,16 @@ export function holds(set: u32, rank: u32): bool {
   return hasIn(set, rank, DEVICE) || ((tiers & LOWER) != 0 && (hasIn(set, rank, HOST) || hasIn(set, rank, DISK)));
 }
 
-/** The same set with the rank in the tier; its entry counted. FULL when it would be one too many. */
-export function joined(set: u32, rank: u32, tier: u32): u32 {
+/** Whether the rank has a name of its own for the block, which it holds. */
+@inline export function namesItself(set: u32, rank: u32): bool { return hasIn(set, rank, OWN); }
+
+/**
+ * The same set with the rank in the tier, and under a name of its own if it comes with one; its entry counted. FULL when it would be one set
+ * too many.
+ */
+export function joined(set: u32, rank: u32, tier: u32, own: bool): u32 {
   if (set && hasIn(set, rank, tier)) return counted(set);
-  return transition(set, rank, 1 << tier, true);
+  return transition(set, rank, (1 << tier) | (u32(own) << OWN), true);
 }
 /** The same set without the rank in the tiers (bits); its entry counted. 0 when nobody is left. */
 export function parted(set: u32, rank: u32, tiers: u32): u32 { return transition(set, rank, tiers, false); }
@@ -58,24 +66,17 @@ export function parted(set: u32, rank: u32, tiers: u32): u32 { return transition
   return set;
 }
 
-/** The set with the rank in or out of `tiers` (bits). */
-function transition(set: u32, rank: u32, tiers: u32, joins: bool): u32 {
-  const op = (rank << 4) | (tiers << 1) | u32(joins);
+/** The set with the rank in or out of `planes` (bits of tiers, and OWN). */
+function transition(set: u32, rank: u32, planes: u32, joins: bool): u32 {
+  const op = (rank << 5) | (planes << 1) | u32(joins);
   if (set == memoFrom && op == memoOp) return memoTo ? counted(memoTo) : 0;
   let hash: u32 = 0;
   if (set) {
     copy(SCRATCH, recordOf(set));
     hash = hashOf(set);
   } else clear(SCRATCH);
-  const bit: u64 = <u64>1 << <u64>(rank & 63);
-  for (let tier: u32 = 0; tier < 3; tier++) {
-    if (!((tiers >> tier) & 1)) continue;
-    const at = bitAt(SCRATCH, rank, tier);
-    const word = load<u64>(at);
-    if (((word & bit) != 0) == joins) continue;
-    store<u64>(at, word ^ bit);
-    hash ^= hashPart(rank, tier);
-  }
+  for (let plane: u32 = 0; plane <= OWN; plane++) if ((planes >> plane) & 1) hash ^= put(rank, plane, joins);
+  if (!joins && !inScratch(rank, DEVICE) && !inScratch(rank, HOST) && !inScratch(rank, DISK)) hash ^= put(rank, OWN, false);
   const to = intern(hash);
   if (to != FULL) {
     memoFrom = set;
@@ -83,6 +84,14 @@ function transition(set: u32, rank: u32, tiers: u32, joins: bool): u32 {
     memoTo = to;
   }
   return to;
+}
+@inline function inScratch(rank: u32, plane: u32): bool { return ((load<u64>(bitAt(SCRATCH, rank, plane)) >> <u64>(rank & 63)) & 1) != 0; }
+/** Puts a bit of SCRATCH in or out; what that adds to the hash. */
+function put(rank: u32, plane: u32, bit: bool): u32 {
+  if (inScratch(rank, plane) == bit) return 0;
+  const at = bitAt(SCRATCH, rank, plane);
+  store<u64>(at, load<u64>(at) ^ (<u64>1 << <u64>(rank & 63)));
+  return hashPart(rank, plane);
 }
 /** One entry less has the set. */
 export function release(set: u32): void {
@@ -170,11 +179,11 @@ export function forget(rank: u32): bool {
   for (let set: u32 = 1; set <= top; set++) {
     const record = recordOf(set);
     if (!tiersIn(record)) continue;
-    for (let tier: u32 = 0; tier < 3; tier++) {
-      if (!hasIn(set, rank, tier)) continue;
-      const at = bitAt(record, rank, tier);
+    for (let plane: u32 = 0; plane <= OWN; plane++) {
+      if (!hasIn(set, rank, plane)) continue;
+      const at = bitAt(record, rank, plane);
       store<u64>(at, load<u64>(at) & bit);
-      store<u32>(SET_HASH + (<usize>set << 2), hashOf(set) ^ hashPart(rank, tier));
+      store<u32>(SET_HASH + (<usize>set << 2), hashOf(set) ^ hashPart(rank, plane));
     }
     const tiers = tiersIn(record);
     store<u8>(SET_TIERS + <usize>set, <u8>tiers);

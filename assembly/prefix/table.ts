@@ -107,3 +107,8 @@ export function insertKey(entry: u32): bool { return insert(KEY_TABLE, hashKey(k
 export function removeKey(entry: u32): void { remove(KEY_TABLE, hashKey(keyOf(entry)), entry); }
 export function insertName(entry: u32): bool { return insert(NAME_TABLE, hashName(nameOf(entry)), entry); }
 export function removeName(entry: u32): void { remove(NAME_TABLE, hashName(nameOf(entry)), entry); }
+/** What `touch` read, so that reading it has an effect. */
+export let touched: u32 = 0;
+/** Asks the memory for the places of a key and of a name; done for many at once, they come at the same time. */
+@inline export function touchKey(key: u64): void { touched ^= placeAt(KEY_TABLE, homeOf(hashKey(key))); }
+@inline export function touchName(name: u64): void { touched ^= placeAt(NAME_TABLE, homeOf(hashName(name))); }

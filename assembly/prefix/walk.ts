@@ -1,8 +1,8 @@
 // How far every rank holds a prompt. One pass over the prompt's blocks finds each by the mix of all local hashes up to it, mostly in the
 // entry behind the last one. Ranks are looked at only where the set of holders changes: those that leave it have their depth written down,
 // the others go on. A rank that leaves its device goes on with its host memory from there, then with its disk.
-import { ACTIVE, ALIVE, ENDS, KEY, LOCALS, mix, PREV, rootKey, SET, WORDS } from './layout';
-import { heat, splice } from './order';
+import { ACTIVE, ALIVE, ENDS, KEY, LINK_BYTES, LINKS, LOCALS, mix, PREV_AT, rootKey, SET_AT, WORDS } from './layout';
+import { heatRow, splice } from './order';
 import { LOWER, recordOf, tiersOf } from './sets';
 import { findKey } from './table';
 
@@ -21,6 +21,7 @@ let active: u32 = 0; // pairs of words with ranks alive
 let lower: bool = false; // some are alive on host or disk
 let first: u32 = 0; // of a run of neighbours in the list that is to be moved
 let anchor: u32 = 0; // behind this
+let row: u32 = 0; // first of the entries in a row that the walk is in, up to `entry`
 
 /** Begins a walk. */
 export function begin(): void {
@@ -32,16 +33,17 @@ export function begin(): void {
   active = 0;
   lower = false;
   first = 0;
+  row = 1;
 }
 
 /** Walks over the next `blocks` blocks, whose local hashes stand in LOCALS; false when no rank goes on. */
 export function walk(blocks: u32, heats: bool): bool {
   const keys = KEY;
-  const sets = SET;
-  const prevs = PREV;
+  const links = LINKS;
   let now = key;
   let at = entry;
   let set = holders;
+  let from = row;
   let i: u32 = 0;
   let goes = true;
   for (; i < blocks; i++) {
@@ -53,22 +55,25 @@ export function walk(blocks: u32, heats: bool): bool {
         goes = false;
         break;
       }
+      if (heats) heatRow(from, at);
+      from = next;
     }
-    const its = <u32>load<u16>(sets + (<usize>next << 1));
+    const link = links + <usize>next * LINK_BYTES;
+    const its = <u32>load<u16>(link, SET_AT);
     if (its != set) {
       if (!narrow(its, set == START, depth + i)) {
+        if (from == next) from = at + 1;
         goes = false;
         break;
       }
       set = its;
     }
     if (heats) {
-      if ((load<u32>(prevs + <usize>next * 3) & 0xffffff) != at) {
+      if ((load<u32>(link, PREV_AT) & 0xffffff) != at) {
         if (first) splice(first, at, anchor);
         first = next;
         anchor = at;
       }
-      heat(next);
     }
     at = next;
   }
@@ -76,11 +81,13 @@ export function walk(blocks: u32, heats: bool): bool {
   key = now;
   entry = at;
   holders = set;
+  row = from;
   return goes;
 }
 /** Ends the walk: whoever is still alive has all that was walked. Returns the blocks walked. */
 export function finish(heats: bool): u32 {
   if (heats && first) splice(first, entry, anchor);
+  if (heats) heatRow(row, entry);
   for (let i: u32 = 0; i < active; i++) {
     const word = <u32>load<u8>(ACTIVE + i) << 1;
     for (let half: u32 = 0; half < 2; half++) {

@@ -50,6 +50,8 @@ const MOST_PROMPT_BLOCKS = 262_144;
 const RANKS_A_WORD = 64;
 const TIERS: readonly IndexTier[] = ['device', 'host', 'disk'];
 const OUTCOMES: readonly StoreOutcome[] = ['stored', 'unknown-parent', 'no-room'];
+/** What stands before the blocks of a call (assembly/prefix/learn.ts). */
+const BEHIND = { nothing: 0, parent: 1, lastPart: 2 } as const;
 /** Words of a dumped row (assembly/prefix/dump.ts). */
 const ROW_WORDS = 8;
 
@@ -65,7 +67,6 @@ const CELLS = {
   renamed: 7,
   unknownRemovals: 8,
   evictedAliases: 9,
-  movedRuns: 10,
 } as const;
 
 let compiled: Promise<WebAssembly.Module> | undefined;
@@ -138,30 +139,19 @@ export class PrefixIndex implements PrefixIndexLike {
    */
   stored(rank: number, tier: IndexTier, blocks: IndexedBlocks): StoreOutcome {
     this.#check(rank, blocks.count);
-    let { hasParent, parentLow, parentHigh } = blocks;
-    const { lows, locals, at, count } = blocks;
+    const { lows, locals, at, count, hasParent, parentLow, parentHigh } = blocks;
+    const eligible = blocks.eligible ? 1 : 0;
+    const place = TIERS.indexOf(tier);
+    let behind: number = hasParent ? BEHIND.parent : BEHIND.nothing;
     let outcome: StoreOutcome = 'stored';
     for (let from = at, left = count; left > 0 && outcome === 'stored'; ) {
       const part = Math.min(left, this.#partBlocks);
       copyPairs(locals, from, part, this.#locals);
       copyPairs(lows, from, part, this.#names);
-      outcome =
-        OUTCOMES[
-          this.#exports.stored(
-            rank,
-            TIERS.indexOf(tier),
-            part,
-            hasParent ? 1 : 0,
-            parentLow,
-            parentHigh,
-            blocks.eligible ? 1 : 0,
-          )
-        ]!;
+      outcome = OUTCOMES[this.#exports.stored(rank, place, part, behind, parentLow, parentHigh, eligible)]!;
+      behind = BEHIND.lastPart;
       from += part;
       left -= part;
-      hasParent = true;
-      parentLow = lows[from * 2 - 2]!;
-      parentHigh = lows[from * 2 - 1]!;
     }
     return outcome;
   }
@@ -312,7 +302,7 @@ class RunBuilder {
     TIERS.forEach((tier, bit) => {
       if (((block.tiers >> bit) & 1) === 0) return;
       let run = this.#open[bit];
-      if (run === undefined || run.last !== block.parent || run.eligible !== block.eligible) {
+      if (run?.last !== block.parent || run.eligible !== block.eligible || run.hashes.length === MOST_EVENT_BLOCKS) {
         run = { tier, parent, eligible: block.eligible, hashes: [], locals: [], last: 0 };
         this.#open[bit] = run;
         this.#runs.push(run);

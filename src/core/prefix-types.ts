@@ -77,7 +77,10 @@ export interface PrefixIndexStats {
   readonly ranks: number;
   /** Linear memory, reserved at start. */
   readonly memoryBytes: number;
+  /** Blocks that went since there were too many. */
   readonly evicted: number;
+  /** (block, rank) pairs that went since there were too many of those with a record of their own. */
+  readonly evictedAliases: number;
   readonly unknownParents: number;
   /** Blocks not stored because the sets, or the aliases, were full. */
   readonly refusedBySets: number;
