@@ -4,7 +4,16 @@ import { readFileSync } from 'node:fs';
 import { Core } from '../src/core/core.js';
 import { Numbers } from '../src/core/numbers.js';
 import { environment, shownTime } from './harness.js';
+import {
+  prefixClearSuite,
+  prefixEventSuite,
+  prefixLookupSuite,
+  prefixNewSuite,
+  prefixSizes,
+  shownPrefixSize,
+} from './prefix-suites.js';
 import { rivals } from './rivals/index.js';
+import { decisionSuite } from './router-suites.js';
 import {
   batchSuite,
   churnSuite,
@@ -67,6 +76,13 @@ for (const rival of rivals) {
   ]);
 }
 await run('the core alone', [() => churnSuite(effort), () => hashSuite(effort), () => requestSuite(effort)]);
+await run('the GPU index', [
+  () => prefixLookupSuite(effort),
+  () => prefixEventSuite(effort),
+  () => prefixNewSuite(effort),
+  () => prefixClearSuite(effort),
+]);
+await run('decisions', [() => decisionSuite(effort)]);
 
 say('\nsizes');
 const sizes: Record<string, { wasmBytes: number; memoryMiB: number }> = {};
@@ -92,6 +108,7 @@ sizes['reader'] = {
 say(
   `  reader: ${(sizes['reader'].wasmBytes / 1024).toFixed(1)} KiB of module, ${sizes['reader'].memoryMiB.toFixed(1)} MiB of linear memory, of which a message touches what it needs`,
 );
+for (const size of await prefixSizes()) say(`  ${shownPrefixSize(size)}`);
 if (json) {
   const rows = report.map(({ rival, rows: all }) => ({
     rival,

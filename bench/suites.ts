@@ -40,10 +40,12 @@ export interface Effort {
   readonly turns: number;
   readonly churnBlocks: number;
   readonly singleLearns: number;
+  /** Ranks up to which the GPU index is measured beside its rivals: at 1,024 they take gigabytes. */
+  readonly rivalRanks: number;
 }
 
-export const FULL: Effort = { turns: 15, churnBlocks: 3_000_000, singleLearns: 200_000 };
-export const QUICK: Effort = { turns: 5, churnBlocks: 300_000, singleLearns: 20_000 };
+export const FULL: Effort = { turns: 15, churnBlocks: 3_000_000, singleLearns: 200_000, rivalRanks: 1_024 };
+export const QUICK: Effort = { turns: 5, churnBlocks: 300_000, singleLearns: 20_000, rivalRanks: 64 };
 
 const SEED = 0x6d6f6f6e_726f7574n;
 /** Calls of the core a turn: enough for the clock. */
