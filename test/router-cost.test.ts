@@ -12,6 +12,7 @@ import {
   costOf,
   type LocalOverlap,
   overlapScore,
+  priceOf,
   sharedBeyond,
 } from '../src/router/cost.js';
 import { validateSettings } from '../src/router/settings.js';
@@ -266,9 +267,13 @@ const rows: readonly Row[] = [
 
 for (const row of rows) {
   test(row.name, () => {
-    const terms = flat(
-      costOf({ ...weights, ...row.weights }, { ...request, ...row.request }, { ...idle, ...row.candidate }),
-    );
+    const inputs = [
+      { ...weights, ...row.weights },
+      { ...request, ...row.request },
+      { ...idle, ...row.candidate },
+    ] as const;
+    const terms = flat(costOf(...inputs));
+    assert.is(priceOf(...inputs), terms.cost);
     for (const [name, value] of Object.entries(row.expected)) {
       const seen = terms[name as keyof Flat];
       if (typeof value === 'number') assert.ok(Math.abs(Number(seen) - value) < 1e-12, `${name}: ${seen} ≠ ${value}`);
@@ -358,6 +363,13 @@ test('the terms add up, decay is in (0, 1], and no term is NaN or negative', () 
     for (const value of Object.values(flat(terms))) assert.ok(typeof value === 'string' || value >= 0);
   });
   fc.assert(property, { numRuns: 500 });
+});
+
+test('the price is the cost, to the last bit', () => {
+  const property = fc.property(anyWeights, anyRequest, anyCandidate, (w, r, candidate) => {
+    assert.is(priceOf(w, r, candidate), costOf(w, r, candidate).cost);
+  });
+  fc.assert(property, { numRuns: 2000 });
 });
 
 test('more shared blocks never raise the cost', () => {

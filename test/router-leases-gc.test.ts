@@ -4,7 +4,8 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Lease, type LeaseObserver, type LeaseRequest, LeaseTable } from '../src/router/leases.js';
+import type { LeaseObserver, LeaseRequest } from '../src/router/lease-types.js';
+import { type Lease, LeaseTable } from '../src/router/leases.js';
 import { LoadTable } from '../src/router/load.js';
 
 const REQUEST: LeaseRequest = { rank: 0, promptTokens: 100, localTokens: 32, blockSize: 16 };
@@ -80,16 +81,16 @@ function childTests(): void {
 
   test('an ended lease that is collected is not abandoned', async () => {
     const router = new StandIn();
-    const end = (how: 'complete' | 'fail'): WeakRef<Lease> => {
+    const end = (how: 'complete' | 'fail' | 'cancel'): WeakRef<Lease> => {
       const lease = router.leases.open(REQUEST, 0);
       lease[how](1);
       return new WeakRef(lease);
     };
-    const refs = [end('complete'), end('fail')];
+    const refs = [end('complete'), end('fail'), end('cancel')];
     for (const ref of refs) assert.ok(await gone(ref));
     await collect();
-    const { abandoned, completed, failed, open } = router.leases.stats();
-    assert.equal([abandoned, completed, failed, open], [0, 1, 1, 0]);
+    const { abandoned, completed, failed, cancelled, open } = router.leases.stats();
+    assert.equal([abandoned, completed, failed, cancelled, open], [0, 1, 1, 1, 0]);
     assert.is(router.load.of(0).activeRequests, 0);
   });
 

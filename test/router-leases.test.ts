@@ -3,19 +3,20 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ConfigError, MoonrouteError } from '../src/errors.js';
+import type { PrefixMarks } from '../src/router/feedback.js';
 import {
-  type Lease,
   type LeaseObservation,
   type LeaseOptions,
   type LeaseRequest,
-  LeaseTable,
   MAX_OPEN_LEASES,
-} from '../src/router/leases.js';
+} from '../src/router/lease-types.js';
+import { type Lease, LeaseTable } from '../src/router/leases.js';
 import { LoadTable, MAX_LOAD_RANKS, prefillTokensOf } from '../src/router/load.js';
 import { Random } from './support/random.js';
 
 const IDLE = { activeRequests: 0, prefillTokens: 0, decodeBlocks: 0 };
 const REQUEST: LeaseRequest = { rank: 1, promptTokens: 100, localTokens: 32, blockSize: 16 };
+const PREFIX: PrefixMarks = { blocks: 5, fingerprints: Float64Array.of(1, 2, 3, 4, 5), generation: 0 };
 
 /** A table of four ranks, with everything that its observer hears. */
 function open(options: LeaseOptions = {}) {
@@ -116,24 +117,65 @@ test('the first generated token says that the prompt is prefilled', () => {
   assert.is(heard[0]!.timeToFirstToken, 4);
 });
 
-for (const end of ['complete', 'fail'] as const) {
+const ENDS = [
+  { end: 'complete', outcome: 'completed' },
+  { end: 'fail', outcome: 'failed' },
+  { end: 'cancel', outcome: 'cancelled' },
+] as const;
+
+for (const { end, outcome } of ENDS) {
   test(`${end} returns all load, and ends after it change nothing`, () => {
     const { leases, on, heard } = open();
     const lease = leases.open(REQUEST, 0);
     lease.progress(500, 1);
     lease[end](2);
     assert.equal(on(1), IDLE);
+    const counts = leases.stats();
     lease.complete(3);
     lease.fail(4);
-    const { open: left, opened, completed, failed, late } = leases.stats();
+    lease.cancel(5);
+    assert.equal(leases.stats(), counts);
+    const { open: left, opened, completed, failed, cancelled, late } = counts;
     assert.equal(
-      [left, opened, completed, failed, late],
-      [0, 1, Number(end === 'complete'), Number(end === 'fail'), 0],
+      { left, opened, completed, failed, cancelled, late },
+      { left: 0, opened: 1, completed: 0, failed: 0, cancelled: 0, late: 0, [outcome]: 1 },
     );
-    assert.is(lease.outcome, end === 'complete' ? 'completed' : 'failed');
-    assert.is(heard.length, 1);
+    assert.is(lease.outcome, outcome);
+    assert.equal(
+      heard.map((seen) => [seen.outcome, seen.endedAt, seen.generatedTokens]),
+      [[outcome, 2, 500]],
+    );
   });
 }
+
+for (const end of ['fail', 'cancel'] as const) {
+  test(`${end} says nothing of cached tokens, and names the prefix all the same`, () => {
+    const { leases, heard } = open();
+    leases.open({ ...REQUEST, sharedTokens: 48, prefix: PREFIX }, 0)[end](7);
+    const { cachedTokens, prefix, endedAt, totalTime } = heard[0]!;
+    assert.equal([cachedTokens, endedAt, totalTime], [null, 7, 7]);
+    assert.is(prefix, PREFIX);
+  });
+}
+
+test('a lease without a prefix has none', () => {
+  const { leases, heard } = open();
+  leases.open(REQUEST, 0).complete(1);
+  assert.is(heard[0]!.prefix, null);
+});
+
+test('an end is reported with the time that it came with, whatever it is', () => {
+  const { leases, heard } = open();
+  leases.open(REQUEST, 10).complete(3);
+  leases.open(REQUEST, 10).cancel(Number.NaN);
+  assert.equal(
+    heard.map(({ endedAt, totalTime }) => [endedAt, totalTime]),
+    [
+      [3, null],
+      [Number.NaN, null],
+    ],
+  );
+});
 
 test('progress after the end is ignored and counted', () => {
   const { leases, on } = open();
@@ -153,7 +195,7 @@ test('progress after the end is ignored and counted', () => {
 
 test('the observer is told what was seen', () => {
   const { leases, heard } = open();
-  const lease = leases.open({ ...REQUEST, sharedTokens: 48, prefix: 'a1' }, 1000);
+  const lease = leases.open({ ...REQUEST, sharedTokens: 48, prefix: PREFIX }, 1000);
   lease.admitted(1020);
   lease.admitted(1500);
   lease.prefilled(1120);
@@ -166,7 +208,8 @@ test('the observer is told what was seen', () => {
       promptTokens: 100,
       localTokens: 32,
       sharedTokens: 48,
-      prefix: 'a1',
+      prefix: PREFIX,
+      endedAt: 2000,
       queueTime: 20,
       prefillTime: 100,
       timeToFirstToken: 120,
@@ -461,7 +504,7 @@ for (const seed of [1, 2]) {
     const { load, leases, on } = open({ maxOpen });
     let known: Known[] = [];
     const ended: Lease[] = [];
-    let counted = { opened: 0, completed: 0, failed: 0, untracked: 0, late: 0 };
+    let counted = { opened: 0, completed: 0, failed: 0, cancelled: 0, untracked: 0, late: 0 };
     const bump = (what: keyof typeof counted) => {
       counted = { ...counted, [what]: counted[what] + 1 };
     };
@@ -484,13 +527,13 @@ for (const seed of [1, 2]) {
         known.push({ lease, request, rank: request.rank, ready: request.localTokens, generated: 0 });
       }
     };
-    const finish = (how: 'completed' | 'failed'): void => {
+    const finish = ({ end, outcome }: (typeof ENDS)[number]): void => {
       const at = random.int(known.length);
       const { lease } = known[at]!;
-      how === 'completed' ? lease.complete(1) : lease.fail(1);
+      lease[end](1);
       known.splice(at, 1);
       ended.push(lease);
-      bump(how);
+      bump(outcome);
     };
 
     let operations = 0;
@@ -498,8 +541,7 @@ for (const seed of [1, 2]) {
       const act = random.int(100);
       const one = known.length > 0 ? random.pick(known) : null;
       if (act < 25 || one === null) begin();
-      else if (act < 38) finish('completed');
-      else if (act < 46) finish('failed');
+      else if (act < 46) finish(random.pick(ENDS));
       else if (act < 62) {
         const tokens = random.int(6000);
         one.lease.prefillProgress(tokens);
@@ -525,9 +567,10 @@ for (const seed of [1, 2]) {
       const rank = random.int(4);
       assert.equal(on(rank), bruteForce(known, rank), `operation ${operations}, rank ${rank}`);
     }
-    const { open: left, opened, completed, failed, untracked, late } = leases.stats();
-    assert.equal({ opened, completed, failed, untracked, late }, counted);
+    const { open: left, opened, completed, failed, cancelled, untracked, late } = leases.stats();
+    assert.equal({ opened, completed, failed, cancelled, untracked, late }, counted);
     assert.is(left, known.length);
+    assert.is(opened, left + completed + failed + cancelled);
     for (const { lease } of known) lease.fail(3);
     known = [];
     assert.equal([0, 1, 2, 3].map(on), [IDLE, IDLE, IDLE, IDLE]);

@@ -103,10 +103,11 @@ test('no shared cache, no GPU events or a speculative model forbid it in every c
   assert.is(combinations, 13 * 6 * 7);
 });
 
-test('a multiplier of 0 forbids it to the kv policy alone, and is the last reason', () => {
+test('a multiplier of 0 forbids it where the cost decides (kv, and ttft on a decode router), and is the last reason', () => {
   for (const [facts, expected] of cells()) {
     const worthless = { ...facts, sharedCacheMultiplier: 0 };
-    assert.is(verdict(worthless), facts.policy === 'kv' && expected === yes ? 'multiplier-zero' : expected);
+    const byCost = facts.policy === 'kv' || (facts.policy === 'ttft' && facts.role === 'decode');
+    assert.is(verdict(worthless), byCost && expected === yes ? 'multiplier-zero' : expected);
     assert.is(verdict({ ...worthless, speculative: true }), expected === yes ? 'speculative' : expected);
   }
 });
@@ -134,7 +135,7 @@ test('every no says what to do', () => {
     'gpu-events-off':
       'GPU events are off, and without them no block of the store can be recognised; set use_kv_events to true',
     speculative: 'the model decodes speculatively (Eagle), for which no restart point is proven; nothing is to be done',
-    'multiplier-zero': 'the kv policy gives shared blocks no worth; set shared_cache_multiplier above 0',
+    'multiplier-zero': 'the cost gives shared blocks no worth; set shared_cache_multiplier above 0',
   });
 });
 

@@ -87,19 +87,28 @@ export interface CostTerms {
 
 /** The cost of one candidate with all its terms. Pure. */
 export function costOf(weights: CostWeights, request: CostRequest, candidate: CostCandidate): CostTerms {
-  const { overlap, decodeBlocks } = candidate;
+  const { overlap } = candidate;
   const excess = excessOf(weights, request, candidate);
-  const decay = 1 / (1 + (weights.overlapScoreCreditDecay * excess) / Math.max(1, request.requestBlocks));
+  const decay = decayOf(weights, request, excess);
   const credit = creditOf(weights, request, overlap, decay);
-  const active = weights.decodeActiveRequestWeight * candidate.activeRequests;
-  const terms = { overlap, credit, excess, decay, active };
-  if (request.decodeRouter && !request.tracksPrefill && weights.overlapScoreCredit > 0) {
-    const decode = Math.max(0, decodeBlocks - credit.total);
-    return { ...terms, form: 'decode', prefill: 0, decode, cost: decode + active };
-  }
-  const raw = request.tracksPrefill ? candidate.rawPrefillBlocks : 0;
-  const prefill = weights.prefillLoadScale * Math.max(0, raw - credit.total);
-  return { ...terms, form: 'prefill', prefill, decode: decodeBlocks, cost: prefill + decodeBlocks + active };
+  const form = formOf(weights, request);
+  const prefill = prefillOf(weights, request, candidate, credit.total);
+  const decode = decodeOf(weights, request, candidate, credit.total);
+  const active = activeOf(weights, candidate);
+  return { overlap, credit, excess, decay, form, prefill, decode, active, cost: prefill + decode + active };
+}
+
+/** The cost alone, the same number as `costOf(…).cost`, without an object for its terms: for every candidate of every request. */
+export function priceOf(weights: CostWeights, request: CostRequest, candidate: CostCandidate): number {
+  const decay = decayOf(weights, request, excessOf(weights, request, candidate));
+  const { device, host, disk } = candidate.overlap;
+  const credit =
+    deviceCredit(weights, device, decay) +
+    hostCredit(weights, host) +
+    diskCredit(weights, disk) +
+    sharedCredit(request, sharedBeyond(request.sharedEnd, candidate.overlap));
+  const prefill = prefillOf(weights, request, candidate, credit);
+  return prefill + decodeOf(weights, request, candidate, credit) + activeOf(weights, candidate);
 }
 
 /** The overlap score: the credit as it is before decay, in blocks. */
@@ -123,14 +132,53 @@ function creditOf(
   decay: number,
 ): Credit {
   const sharedBlocks = sharedBeyond(request.sharedEnd, overlap);
-  const device = weights.overlapScoreCredit * decay * overlap.device;
-  const host = weights.hostCacheHitWeight * overlap.host;
-  const disk = weights.diskCacheHitWeight * overlap.disk;
-  const shared = request.sharedCacheMultiplier * sharedBlocks;
+  const device = deviceCredit(weights, overlap.device, decay);
+  const host = hostCredit(weights, overlap.host);
+  const disk = diskCredit(weights, overlap.disk);
+  const shared = sharedCredit(request, sharedBlocks);
   return { sharedBlocks, device, host, disk, shared, total: device + host + disk + shared };
+}
+
+function deviceCredit({ overlapScoreCredit }: CostWeights, blocks: number, decay: number): number {
+  return overlapScoreCredit * decay * blocks;
+}
+
+function hostCredit({ hostCacheHitWeight }: CostWeights, blocks: number): number {
+  return hostCacheHitWeight * blocks;
+}
+
+function diskCredit({ diskCacheHitWeight }: CostWeights, blocks: number): number {
+  return diskCacheHitWeight * blocks;
+}
+
+function sharedCredit({ sharedCacheMultiplier }: Pick<CostRequest, 'sharedCacheMultiplier'>, blocks: number): number {
+  return sharedCacheMultiplier * blocks;
 }
 
 function excessOf(weights: CostWeights, request: CostRequest, candidate: CostCandidate): number {
   if (!request.tracksPrefill || weights.overlapScoreCreditDecay === 0) return 0;
   return Math.max(0, candidate.activePrefillTokens - request.minActivePrefillTokens) / request.blockSize;
+}
+
+function decayOf(weights: CostWeights, request: CostRequest, excess: number): number {
+  return 1 / (1 + (weights.overlapScoreCreditDecay * excess) / Math.max(1, request.requestBlocks));
+}
+
+function formOf(weights: CostWeights, request: CostRequest): CostTerms['form'] {
+  return request.decodeRouter && !request.tracksPrefill && weights.overlapScoreCredit > 0 ? 'decode' : 'prefill';
+}
+
+function prefillOf(weights: CostWeights, request: CostRequest, candidate: CostCandidate, credit: number): number {
+  if (formOf(weights, request) === 'decode') return 0;
+  const raw = request.tracksPrefill ? candidate.rawPrefillBlocks : 0;
+  return weights.prefillLoadScale * Math.max(0, raw - credit);
+}
+
+function decodeOf(weights: CostWeights, request: CostRequest, candidate: CostCandidate, credit: number): number {
+  const { decodeBlocks } = candidate;
+  return formOf(weights, request) === 'decode' ? Math.max(0, decodeBlocks - credit) : decodeBlocks;
+}
+
+function activeOf(weights: CostWeights, candidate: CostCandidate): number {
+  return weights.decodeActiveRequestWeight * candidate.activeRequests;
 }

@@ -32,7 +32,7 @@ export interface ReadingFacts {
   /** The model decodes speculatively (Eagle). */
   readonly speculative: boolean;
   readonly sharedCacheType: SharedCacheType;
-  /** Worth of a shared block in the `kv` policy, from the settings. */
+  /** Worth of a shared block in the cost of the `kv` policy (and of `ttft` on a decode router), from the settings. */
   readonly sharedCacheMultiplier: number;
 }
 
@@ -86,8 +86,9 @@ const RULES: readonly Rule[] = [
   },
   {
     code: 'multiplier-zero',
-    applies: ({ policy, sharedCacheMultiplier }) => policy === 'kv' && sharedCacheMultiplier === 0,
-    text: 'the kv policy gives shared blocks no worth; set shared_cache_multiplier above 0',
+    applies: ({ policy, role, sharedCacheMultiplier }) =>
+      sharedCacheMultiplier === 0 && (policy === 'kv' || (policy === 'ttft' && role === 'decode')),
+    text: 'the cost gives shared blocks no worth; set shared_cache_multiplier above 0',
   },
 ];
 

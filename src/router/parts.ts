@@ -1,0 +1,76 @@
+// The wiring of a router: every part made once, from checked options, and handed to those that need it. What one part keeps by a rank's
+// compact number, all of them keep by the same.
+import { SharedCache } from '../cache/shared-cache.js';
+import { PrefixIndex } from '../core/prefix-index.js';
+import type { PrefixIndexLike } from '../core/prefix-types.js';
+import { WorkerEvents } from '../events/worker-events.js';
+import { Chooser } from './choose.js';
+import { Feedback } from './feedback.js';
+import { GpuEvents } from './gpu-events.js';
+import { RankHealth } from './health.js';
+import { LeaseTable } from './leases.js';
+import { Lessons } from './lessons.js';
+import { LoadTable } from './load.js';
+import { fallbackPolicy, policyOf } from './policies.js';
+import type { Policy } from './policy.js';
+import type { RouterPlan } from './router-options.js';
+import { SharedCredit } from './shared-credit.js';
+import { TtftEstimator } from './ttft.js';
+import { WorkerTable } from './workers.js';
+
+/** All that a router is made of. */
+export interface RouterParts {
+  readonly plan: RouterPlan;
+  readonly index: PrefixIndexLike;
+  /** Null where the plan does not read one. */
+  readonly cache: SharedCache | null;
+  readonly workers: WorkerTable;
+  readonly events: WorkerEvents;
+  readonly gpuEvents: GpuEvents;
+  readonly load: LoadTable;
+  readonly leases: LeaseTable;
+  readonly ttft: TtftEstimator;
+  readonly feedback: Feedback;
+  readonly health: RankHealth;
+  readonly credit: SharedCredit;
+  readonly policy: Policy;
+  readonly fallback: Policy;
+  readonly chooser: Chooser;
+}
+
+/**
+ * Makes the parts.
+ * @throws ConfigError of the part whose option is wrong
+ */
+export async function makeParts(plan: RouterPlan): Promise<RouterParts> {
+  const { settings, role, blockSize, reading, speculative, imageTokenId, given } = plan;
+  const events = new WorkerEvents(given.events);
+  const feedback = new Feedback(given.feedback);
+  const index = await PrefixIndex.create(given.index);
+  const { ranks } = index;
+  const ttft = new TtftEstimator(ranks, given.ttft);
+  const health = new RankHealth(ranks, given.health);
+  const load = new LoadTable(ranks);
+  const observer = new Lessons({ ranks, blockSize, ttft, feedback, health });
+  const leases = new LeaseTable(load, { ...given.leases, observer });
+  const cache = reading.reads ? await SharedCache.create(given.cache) : null;
+  const workers = new WorkerTable(ranks, { strict: plan.strictContracts });
+  const { useKvEvents } = settings;
+  return {
+    plan,
+    index,
+    cache,
+    workers,
+    events,
+    gpuEvents: new GpuEvents({ workers, events, cache, index, blockSize, imageTokenId, useKvEvents }),
+    load,
+    leases,
+    ttft,
+    feedback,
+    health,
+    credit: new SharedCredit({ cache, reading, feedback, blockSize, speculative }),
+    policy: policyOf(plan.policy, { ...plan, ranks, ttft }),
+    fallback: fallbackPolicy(role),
+    chooser: new Chooser(settings.seed),
+  };
+}

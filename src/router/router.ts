@@ -1,0 +1,240 @@
+// Router: the workers of one model, what their caches and the shared store hold, and where a request should go (design.md 7). It has no
+// socket, timer or clock: whoever owns those hands in messages and times, be it a gateway or a simulator.
+import { ReconcileToken, type ReconcileWatermark } from '../cache/reconcile.js';
+import type { CacheStats, ReconcileResult, StoreMessageFate, StoreMessageResult } from '../cache/types.js';
+import type { Contract } from '../contract/descriptor.js';
+import type { DumpedBlocks, PrefixIndexStats } from '../core/prefix-types.js';
+import { MoonrouteError } from '../errors.js';
+import type { WorkerStats } from '../events/worker-events.js';
+import { Decider } from './decider.js';
+import type { Decision } from './decision.js';
+import type { DecisionStats } from './decision-tally.js';
+import type { FeedbackStats } from './feedback.js';
+import type { GpuEventStats, WorkerMessageResult } from './gpu-events.js';
+import type { HealthStats } from './health.js';
+import type { LeaseStats } from './lease-types.js';
+import { makeParts, type RouterParts } from './parts.js';
+import type { RouteRequest } from './prompt.js';
+import { planRouter, type RouterOptions } from './router-options.js';
+import type { TtftStats } from './ttft.js';
+import { checkWorker, type WorkerId, type WorkerInfo } from './worker-info.js';
+import { type WorkerView, workerViews } from './worker-views.js';
+import type { RankSlot } from './workers.js';
+
+/** What became of a store message; `no-cache` where the router keeps no shared cache, with the reason in `detail`. */
+export type RouterStoreResult = Omit<StoreMessageResult, 'fate'> & { readonly fate: StoreMessageFate | 'no-cache' };
+
+/** Everything that a router counts. */
+export interface RouterStats {
+  readonly decisions: DecisionStats;
+  readonly gpuEvents: GpuEventStats;
+  readonly events: WorkerStats;
+  readonly index: PrefixIndexStats;
+  /** Null where there is no shared cache. */
+  readonly cache: CacheStats | null;
+  readonly leases: LeaseStats;
+  readonly ttft: TtftStats;
+  readonly feedback: FeedbackStats;
+  readonly health: HealthStats;
+  readonly contracts: {
+    readonly ranks: number;
+    readonly admitted: number;
+    /** Why no contract is in force; null when one is. */
+    readonly reason: string | null;
+  };
+}
+
+/** Routes the requests of one model. Make one with `Router.create`. */
+export class Router {
+  readonly #parts: RouterParts;
+  readonly #decider: Decider;
+  #disposed = false;
+
+  private constructor(parts: RouterParts) {
+    this.#parts = parts;
+    this.#decider = new Decider(parts);
+  }
+
+  /**
+   * Makes a router; all memory is reserved here.
+   * @throws ConfigError that names the option which is wrong (`planRouter`, and the parts' own)
+   */
+  static async create(options: RouterOptions = {}): Promise<Router> {
+    return new Router(await makeParts(planRouter(options)));
+  }
+
+  // ---- workers ----
+
+  /**
+   * Adds a worker. One of the same name is replaced: its contract, adapters and draining are those given now, while the ranks that it still has
+   * keep their index, load, rates and health.
+   * @throws ConfigError of `checkWorker`; MoonrouteError `router-full`, `router-disposed`. Nothing has changed then.
+   */
+  addWorker(info: WorkerInfo): void {
+    this.#refuseDisposed();
+    const { workers, plan } = this.#parts;
+    this.#apply(workers.set(checkWorker(info, plan)));
+  }
+
+  /** Whether a worker gets new requests; what it serves goes on. False when there is none of that name. */
+  setDraining(id: WorkerId, draining: boolean): boolean {
+    const { workers } = this.#parts;
+    const known = workers.infoOf(id);
+    if (known !== undefined) workers.set({ ...known, draining });
+    return known !== undefined;
+  }
+
+  /** Forgets a worker: its ranks' blocks, load, rates, health and streams. False when there is none of that name. */
+  removeWorker(id: WorkerId): boolean {
+    const { workers, events } = this.#parts;
+    const known = workers.infoOf(id);
+    if (known === undefined) return false;
+    this.#apply(workers.remove(id));
+    events.forget(known.id);
+    return true;
+  }
+
+  /** All workers with their ranks, as they stand. */
+  workers(): WorkerView[] {
+    return workerViews(this.#parts, this.#decider.latest);
+  }
+
+  // ---- what workers and the store say ----
+
+  /** Takes in a message of a worker's event stream, as its three frames. Never throws for what the wire brought. */
+  onWorkerMessage(id: WorkerId, frames: readonly Uint8Array[]): WorkerMessageResult {
+    const { gpuEvents } = this.#parts;
+    return this.#disposed ? gpuEvents.without('disposed') : gpuEvents.take(id, frames);
+  }
+
+  /** A worker restarted, or messages of its stream are lost for good: its index parts start from empty, its streams as new ones. */
+  workerStreamLost(id: WorkerId): boolean {
+    const { workers, events } = this.#parts;
+    const known = workers.infoOf(id);
+    if (known !== undefined) events.forget(known.id);
+    return this.rebuildWorker(id);
+  }
+
+  /** Empties the index parts of a worker, or of one rank, which may hold blocks that are gone. False when there is none of that name. */
+  rebuildWorker(id: WorkerId, dpRank?: number): boolean {
+    const { workers, gpuEvents } = this.#parts;
+    const slots = workers.ranksOf(id).filter(({ source }) => dpRank === undefined || source.dpRank === dpRank);
+    for (const slot of slots) gpuEvents.rebuild(slot);
+    return slots.length > 0;
+  }
+
+  /** All that a worker's rank holds, parents before children; empty when there is none of that name. */
+  dump(id: WorkerId, dpRank = 0): DumpedBlocks[] {
+    const slot = this.#parts.workers.rankOf(id, dpRank);
+    return slot === undefined ? [] : this.#parts.index.dump(slot.rank);
+  }
+
+  /** Applies a message of the master's event stream; `generation` is the one in force when it was received (default: now). */
+  onStoreMessage(frames: readonly Uint8Array[], options: { generation?: number } = {}): RouterStoreResult {
+    const { cache } = this.#parts;
+    if (cache !== null) return cache.applyStoreMessage(frames, options);
+    const skipped = { foreignTenant: 0, foreignKey: 0 };
+    return { fate: 'no-cache', sequence: null, objects: 0, skipped, detail: this.#whyNoCache() };
+  }
+
+  /** The master's stream was interrupted, or its evidence has grown too old. */
+  storeStreamLost(cause: string): void {
+    this.#parts.cache?.streamLost(cause);
+  }
+
+  /** Opens a reconcile; one that can't count without a shared cache. */
+  beginReconcile(): ReconcileToken {
+    const { cache } = this.#parts;
+    if (cache !== null) return cache.beginReconcile();
+    const token = new ReconcileToken();
+    token.voidFor('no-cache');
+    return token;
+  }
+
+  /** Replaces what is known of the store by the master's keys. */
+  reconcile(token: ReconcileToken, keys: Iterable<string>, watermark: ReconcileWatermark): ReconcileResult {
+    return this.#parts.cache?.reconcile(token, keys, watermark) ?? { accepted: false, reason: 'no-cache' };
+  }
+
+  /** Counts changes of the contract in force. */
+  get generation(): number {
+    return this.#parts.cache?.generation ?? 0;
+  }
+
+  /** The contract under which the shared cache credits; null without either. */
+  get contract(): Contract | null {
+    return this.#parts.cache?.contract ?? null;
+  }
+
+  // ---- requests ----
+
+  /**
+   * Decides where a request goes and opens its lease. Ranks that rest after failures are left out unless all rest; draining ones always.
+   * @throws MoonrouteError `no-workers`, `route-request`, `router-disposed`; ConfigError `shared-cache-multiplier`
+   */
+  route(request: RouteRequest): Decision {
+    this.#refuseDisposed();
+    return this.#decider.decide(request);
+  }
+
+  stats(): RouterStats {
+    const { workers, gpuEvents, events, index, cache, leases, ttft, feedback, health } = this.#parts;
+    const { latest } = this.#decider;
+    return {
+      decisions: this.#decider.stats(),
+      gpuEvents: gpuEvents.stats(),
+      events: events.stats(),
+      index: index.stats(),
+      cache: cache?.stats() ?? null,
+      leases: leases.stats(),
+      ttft: ttft.stats(),
+      feedback: feedback.stats(latest),
+      health: health.stats(latest),
+      contracts: {
+        ranks: workers.slots.length,
+        admitted: workers.slots.filter(({ admission }) => admission.code === 'admitted').length,
+        reason: workers.inForce.admission.reason,
+      },
+    };
+  }
+
+  /**
+   * Ends the router: all hints and load are forgotten, and open leases change nothing any more. `route` and `addWorker` are refused from now
+   * on (`router-disposed`); messages have no effect and say so.
+   */
+  dispose(): void {
+    this.#disposed = true;
+    this.#parts.leases.dispose();
+    this.#parts.cache?.stop();
+  }
+
+  /** Carries a change of workers through: what was kept of ranks that are gone, and the contract in force. */
+  #apply(removed: readonly RankSlot[]): void {
+    for (const slot of removed) this.#forget(slot);
+    const { workers, cache, feedback } = this.#parts;
+    const before = workers.inForce.admission.fingerprint;
+    const { contract, admission } = workers.decide();
+    if (!admission.changed) return;
+    cache?.updateContract(contract, admission.sources);
+    if (admission.fingerprint !== before) feedback.forget();
+  }
+
+  #forget({ rank }: RankSlot): void {
+    const { index, load, ttft, health, policy } = this.#parts;
+    index.clear(rank);
+    load.forget(rank);
+    ttft.forget(rank);
+    health.forget(rank);
+    policy.forget?.(rank);
+  }
+
+  #refuseDisposed(): void {
+    if (!this.#disposed) return;
+    throw new MoonrouteError('router-disposed', 'the router was disposed. Make a new one with Router.create.');
+  }
+
+  #whyNoCache(): string | null {
+    const { reading } = this.#parts.plan;
+    return reading.reads ? null : reading.text;
+  }
+}

@@ -1,0 +1,138 @@
+// How far the shared store could restore a request's prompt, and why not further: whether the router reads a shared cache at all, whether
+// the request may be credited, what the cache proves, and what engines' own reports take back of it (design.md 6 and 7).
+import type { Reason } from '../cache/reasons.js';
+import type { SharedCache } from '../cache/shared-cache.js';
+import type { CacheQuery } from '../cache/types.js';
+import { judgeRequest } from '../events/request.js';
+import type { Feedback, PrefixMarks } from './feedback.js';
+import type { Prompt, RouteRequest } from './prompt.js';
+import type { SharedCacheReading } from './roles.js';
+import type { ZeroReason } from './zero-credit.js';
+
+/** What the store could restore of a prompt. */
+export interface SharedHit {
+  /** Blocks from the prompt's start. */
+  readonly end: number;
+  /** Why none; null where there are some. */
+  readonly reason: ZeroReason | null;
+  /** The store was not asked: no rank would have been credited, whatever it holds. */
+  readonly refused: boolean;
+}
+
+/** What is asked about. */
+export interface SharedQuestion {
+  readonly request: RouteRequest;
+  readonly prompt: Prompt;
+  /** No worker lists the adapter that the request names. */
+  readonly adapterUnknown: boolean;
+  readonly now: number;
+}
+
+/** What the answer is made from. */
+export interface SharedCreditParts {
+  /** Null where `reading` says that there is none. */
+  readonly cache: SharedCache | null;
+  readonly reading: SharedCacheReading;
+  readonly feedback: Feedback;
+  readonly blockSize: number;
+  readonly speculative: boolean;
+}
+
+const NO_WORTH: ZeroReason = {
+  code: 'multiplier-zero',
+  text: 'shared blocks are worth nothing to this request; leave shared_cache_multiplier out, or set it above 0',
+};
+const UNPROVEN: ZeroReason = {
+  code: 'not-proven',
+  text: 'the request was not said to be text alone; set textOnly where that is proven',
+};
+const UNHASHABLE: ZeroReason = {
+  code: 'ineligible',
+  text: 'the LoRA name or the cache namespace is too long, or no well-formed text',
+};
+
+/** Answers for one router. */
+export class SharedCredit {
+  readonly #parts: SharedCreditParts;
+  /** Why the router has no shared cache; null when it has one. */
+  readonly #notRead: ZeroReason | null;
+
+  constructor(parts: SharedCreditParts) {
+    this.#parts = parts;
+    const { reading } = parts;
+    this.#notRead = reading.reads ? null : { code: reading.code, text: reading.text };
+  }
+
+  /** What the store could restore. Touches what it walks in the cache, so that it stays longest. */
+  look(question: SharedQuestion): SharedHit {
+    const refused = this.#whyNot(question);
+    if (refused !== null) return { end: 0, reason: refused, refused: true };
+    const { feedback } = this.#parts;
+    const cache = this.#parts.cache!;
+    const query = this.#query(question.prompt);
+    const { blocks } = cache.lookup(query);
+    if (blocks === 0) return { end: 0, reason: firstReason(cache.explain(query).reasons), refused: false };
+    const limit = feedback.limitFor(question.prompt.localHashes, blocks, question.now);
+    if (limit >= blocks) return { end: blocks, reason: null, refused: false };
+    // Evidence decides again, on the part that may still be credited: its last restart point may lie before the limit.
+    const end = limit > 0 ? cache.lookup(this.#query(question.prompt, limit)).blocks : 0;
+    return { end, reason: end > 0 ? null : withheld(blocks, limit), refused: false };
+  }
+
+  /** Every reason why the store's part is not longer, the decisive ones first. Touches nothing. */
+  explain(question: SharedQuestion, { end }: SharedHit): readonly (Reason | ZeroReason)[] {
+    const refused = this.#whyNot(question);
+    if (refused !== null) return [refused];
+    const { hits, reasons } = this.#parts.cache!.explain(this.#query(question.prompt));
+    return hits.blocks > end ? [withheld(hits.blocks, end), ...reasons] : reasons;
+  }
+
+  /** Marks by which a report of the engine is laid against what was credited. */
+  marksOf({ localHashes }: Prompt, end: number): PrefixMarks {
+    return this.#parts.feedback.marksOf(localHashes, end);
+  }
+
+  /** Why the cache is not even asked. */
+  #whyNot({ request, prompt, adapterUnknown }: SharedQuestion): ZeroReason | null {
+    if (this.#notRead !== null) return this.#notRead;
+    if (request.sharedCacheMultiplier === 0) return NO_WORTH;
+    if (adapterUnknown) return unknownAdapter(request.loraName);
+    if (request.body !== undefined) {
+      const { reason, text } = judgeRequest(request.body, { speculative: this.#parts.speculative });
+      if (reason !== null) return { code: reason, text: text! };
+    }
+    if (request.textOnly !== true) return UNPROVEN;
+    return prompt.unhashable ? UNHASHABLE : null;
+  }
+
+  /** The prompt, or its first `blocks` blocks as if one more token followed. */
+  #query({ localHashes, tokenCount }: Prompt, blocks?: number): CacheQuery {
+    const { blockSize } = this.#parts;
+    if (blocks === undefined) return { localHashes, tokenCount, blockSize, eligible: true };
+    return {
+      localHashes: localHashes.subarray(0, blocks),
+      tokenCount: blocks * blockSize + 1,
+      blockSize,
+      eligible: true,
+    };
+  }
+}
+
+function firstReason(reasons: readonly Reason[]): ZeroReason {
+  const [{ code, text }] = reasons as [Reason];
+  return { code, text };
+}
+
+function unknownAdapter(loraName: RouteRequest['loraName']): ZeroReason {
+  return {
+    code: 'unknown-adapter',
+    text: `no worker that may serve the request lists the adapter ${JSON.stringify(loraName)}, so nothing says how its blocks are hashed; name it in a worker's adapters`,
+  };
+}
+
+function withheld(blocks: number, limit: number): ZeroReason {
+  return {
+    code: 'withheld',
+    text: `the store holds ${blocks} blocks of this prefix, but engines repeatedly found only ${limit} of them; more is not credited for a while`,
+  };
+}

@@ -1,0 +1,113 @@
+// What a caller says of a worker, and how it is checked: a mistake of the caller's is refused by name, while a contract that can't be
+// trusted only costs the worker its shared credit, with the reason (spec/kv-events.md 6.4).
+import { type Contract, shown } from '../contract/descriptor.js';
+import type { RevisionSet } from '../contract/revisions.js';
+import { validateContract } from '../contract/validate.js';
+import { ConfigError, ContractError } from '../errors.js';
+import type { Source } from '../events/worker-events.js';
+
+/** A worker's name, as the caller chooses it. Numbers and bigints of the same value are one name; texts are others. */
+export type WorkerId = Source['workerId'];
+
+/** A worker as it is told to the router. */
+export interface WorkerInfo {
+  readonly id: WorkerId;
+  /** Its data-parallel ranks, as its events number them. Default one, number 0. */
+  readonly dpRanks?: { readonly start: number; readonly size: number };
+  /**
+   * What its ranks agree on (`validateContract`, `agreeOnContract`), or why that was refused; null, the default, when nothing was published. Takes
+   * a contract of this process only: what came over a wire is a `descriptor`.
+   */
+  readonly contract?: Contract | { readonly invalid: string } | null;
+  /** In place of a contract: the published descriptor as parsed JSON, which is validated here. */
+  readonly descriptor?: unknown;
+  /** Names of the LoRA adapters that it serves. Default none. */
+  readonly adapters?: readonly string[];
+  /** It gets no new requests; those that it has go on. Default false. */
+  readonly draining?: boolean;
+}
+
+/** What a worker's contract comes to: the contract, why it can't be used, or nothing. */
+export type ContractVerdict = Contract | { readonly invalid: string } | null;
+
+/** A worker's checked description. */
+export interface CheckedWorker {
+  readonly id: WorkerId;
+  /** Its name in tables. */
+  readonly key: string;
+  readonly start: number;
+  readonly size: number;
+  readonly contract: ContractVerdict;
+  readonly adapters: ReadonlySet<string>;
+  readonly draining: boolean;
+}
+
+/** What contracts are held against. */
+export interface ContractTerms {
+  /** Tokens of the router's blocks; the contract's main event blocks must have as many. */
+  readonly blockSize: number;
+  readonly revisions: RevisionSet;
+}
+
+const MAX_DP_RANK = 0xffff_ffff;
+
+/**
+ * Checks a worker's description.
+ * @throws ConfigError `worker-id`, `worker-dp-ranks`, `worker-contract`, `worker-adapters`
+ */
+export function checkWorker(info: WorkerInfo, terms: ContractTerms): CheckedWorker {
+  const { id, dpRanks: { start, size } = { start: 0, size: 1 }, adapters = [], draining = false } = info;
+  if (typeof id === 'string' ? id === '' : !(typeof id === 'bigint' || Number.isSafeInteger(id))) {
+    throw new ConfigError('worker-id', `a worker's id is ${shown(id)}; give a text or a whole number.`);
+  }
+  const whole = Number.isInteger(start) && start >= 0 && Number.isInteger(size) && size >= 1;
+  if (!whole || start + size - 1 > MAX_DP_RANK) {
+    throw new ConfigError(
+      'worker-dp-ranks',
+      `worker ${id}: dpRanks is start ${shown(start)}, size ${shown(size)}; give whole numbers, start from 0 and size from 1, below 2^32 together.`,
+    );
+  }
+  if (!(Array.isArray(adapters) && adapters.every((name) => typeof name === 'string' && name !== ''))) {
+    throw new ConfigError('worker-adapters', `worker ${id}: adapters must be a list of names: got ${shown(adapters)}.`);
+  }
+  return {
+    id,
+    key: workerKey(id),
+    start,
+    size,
+    contract: contractOf(info, terms),
+    adapters: new Set(adapters),
+    draining,
+  };
+}
+
+/** A worker's name in tables; numbers and texts that read alike stay apart. */
+export function workerKey(id: WorkerId): string {
+  return `${typeof id === 'string' ? 's' : 'n'}${id}`;
+}
+
+function contractOf({ id, contract = null, descriptor }: WorkerInfo, terms: ContractTerms): ContractVerdict {
+  if (contract !== null && descriptor !== undefined) {
+    throw new ConfigError('worker-contract', `worker ${id}: give a contract or a descriptor, not both.`);
+  }
+  if (contract !== null && !('invalid' in contract) && typeof contract.fingerprint !== 'string') {
+    throw new ConfigError(
+      'worker-contract',
+      `worker ${id}: contract was not validated; give it as descriptor instead.`,
+    );
+  }
+  const verdict = descriptor === undefined ? contract : validated(descriptor, terms.revisions);
+  if (verdict === null || 'invalid' in verdict || verdict.mainEventBlockSize === terms.blockSize) return verdict;
+  return {
+    invalid: `its main event blocks have ${verdict.mainEventBlockSize} tokens, the router's blocks ${terms.blockSize}. Give the router that blockSize, or the worker another router.`,
+  };
+}
+
+function validated(descriptor: unknown, revisions: RevisionSet): ContractVerdict {
+  try {
+    return validateContract(descriptor, { revisions });
+  } catch (error) {
+    if (error instanceof ContractError) return { invalid: error.message };
+    throw error;
+  }
+}
