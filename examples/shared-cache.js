@@ -1,5 +1,5 @@
-// What a gateway does with moonroute, on recorded bytes: a worker's KV event and a real Mooncake master's messages go in, the number of prompt
-// tokens that vLLM would restore from the store comes out. Run with `node examples/router.js`.
+// The shared cache by itself, on recorded bytes: a worker's KV event and a real Mooncake master's messages go in, the number of prompt
+// tokens that vLLM would restore from the store comes out. Run with `node examples/shared-cache.js`.
 import { readFileSync } from 'node:fs';
 import { SharedCache, validateContract, WorkerEvents } from 'moonroute';
 
