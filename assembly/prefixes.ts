@@ -1,6 +1,7 @@
 // The GPU prefix index's exported ABI and nothing else: which worker ranks hold which blocks, in a module and a memory of its own, whose
 // size the host chooses. Addresses are known to src/core only; ranks, blocks and 64-bit words are all that passes.
 import * as layout from './prefix/layout';
+import { tidy as tidyUp } from './prefix/entries';
 import { entriesOf, namesOf } from './prefix/dump';
 import { forget, removed as takeOut, stored as putIn } from './prefix/learn';
 import { begin as beginWalk, finish as finishWalk, walk as walkOn } from './prefix/walk';
@@ -29,6 +30,8 @@ export function stored(rank: u32, tier: u32, blocks: u32, behind: u32, parentLow
 /** Blocks in NAMES left a tier; how many of them the rank had there. */
 export function removed(rank: u32, tier: u32, blocks: u32): u32 { return takeOut(rank, tier, blocks); }
 export function clear(rank: u32): void { forget(rank); }
+/** Gives back at once what a clear left to be given back little by little. */
+export function tidy(): void { tidyUp(layout.CAP); }
 
 /** A walk: `begin`, then `walk` for each part of a prompt in LOCALS until it gives 0, then `finish`, which returns the blocks walked; depths in ENDS. */
 export function begin(): void { beginWalk(); }

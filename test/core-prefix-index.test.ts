@@ -347,6 +347,7 @@ rule('a clear leaves nothing of the rank, and all of the others', (words) => {
   assert.equal(words.depths(0, 'abc'), [0, 0, 0]);
   assert.equal(words.depths(1, 'abc'), [3, 3, 3]);
   assert.equal(words.index.dump(0), []);
+  words.index.tidy();
   assert.is(words.index.stats().entries, 3);
   assert.is(words.store(0, 'device', 'abcd', 3), 'unknown-parent');
   assert.is(words.remove(0, 'device', 'abc'), 0);
@@ -355,6 +356,7 @@ rule('a clear leaves nothing of the rank, and all of the others', (words) => {
   words.index.clear(2);
   words.index.clear(0);
   words.index.clear(1);
+  words.index.tidy();
   const { entries, aliases, sets } = words.index.stats();
   assert.equal({ entries, aliases, sets }, { entries: 0, aliases: 0, sets: 0 });
 });
@@ -818,6 +820,7 @@ test('core: at the cap of sets blocks are evicted or refused, never said to be w
   }
   assert.ok(found > setCap, `${found} found`);
   for (const bit of bits) index.clear(64 * bit);
+  index.tidy();
   assert.equal([index.stats().sets, index.stats().entries], [0, 0]);
   for (let i = 1; i <= 100; i++) assert.is(store(i, 5), 'stored');
 });

@@ -172,6 +172,7 @@ const counters = ({ entries, evicted, unknownParents, renamed, unknownRemovals, 
 
 /** Counters, and the dump of a rank. */
 function compareAll({ index, truth, traffic }: Episode): void {
+  index.tidy();
   assert.equal(counters(index.stats()), counters(truth.stats()));
   const rank = traffic.rank();
   const dumped = dumpedSet(index.dump(rank));
@@ -196,6 +197,7 @@ function compareLoaded({ index, truth, traffic, provenance }: Episode): void {
 /** Nothing is left behind when every rank is cleared. */
 function clearAll({ index }: Episode): void {
   for (let rank = 0; rank < index.ranks; rank++) index.clear(rank);
+  index.tidy();
   const { entries, aliases, sets } = index.stats();
   assert.equal({ entries, aliases, sets }, { entries: 0, aliases: 0, sets: 0 });
 }

@@ -6,8 +6,8 @@ import {
   putSet, setKey, setName, setNext, setOf, setParent, setPrev,
 } from './layout';
 import * as aliases from './aliases';
-import { heatLike, link, unlink } from './order';
-import { release } from './sets';
+import { age, heatLike, link, unlink } from './order';
+import { isEmpty, release } from './sets';
 import { insertKey, insertName, removeKey, removeName } from './table';
 
 let top: u32 = 0; // entries ever used
@@ -23,7 +23,25 @@ export function pin(entry: u32, parent: u32): void {
   pinned = entry;
   pinnedParent = parent;
 }
-export function used(): u32 { return top; }
+
+// After a rank was cleared, entries that nobody holds any more are looked for a few at a time.
+let tidyAt: u32 = 1;
+let tidyEnd: u32 = 0;
+/** Some sets have lost their last rank: all entries are to be looked through. */
+export function beginTidying(): void {
+  tidyAt = 1;
+  tidyEnd = top;
+}
+/** Looks through so many of them. */
+export function tidy(entries: u32): void {
+  for (; entries && tidyAt <= tidyEnd; entries--, tidyAt++) {
+    const set = setOf(tidyAt);
+    if (!set || !isEmpty(set)) continue;
+    putSet(tidyAt, 0);
+    release(set);
+    dropIfEmpty(tidyAt);
+  }
+}
 
 /** A new entry behind `parent`, held by nobody yet; 0 when there is no room. */
 export function create(key: u64, name: u64, parent: u32): u32 {
@@ -45,6 +63,7 @@ export function create(key: u64, name: u64, parent: u32): u32 {
   if (parent) addKid(parent);
   link(entry, parent);
   heatLike(entry, parent);
+  age();
   add(ENTRIES, 1);
   return entry;
 }
@@ -83,13 +102,16 @@ function giveBack(entry: u32): u32 {
 
 /** Drops an entry that nobody holds any more, and every block before it that was kept only for it. One with blocks behind it stays. */
 export function dropIfEmpty(entry: u32): void {
-  while (entry && !setOf(entry) && !kidsOf(entry) && entry != pinned && entry != pinnedParent) {
+  while (entry && isEmpty(setOf(entry)) && !kidsOf(entry) && entry != pinned && entry != pinnedParent) {
     const parent = parentOf(entry);
     drop(entry);
     entry = parent;
   }
 }
 function drop(entry: u32): void {
+  const set = setOf(entry);
+  putSet(entry, 0);
+  release(set);
   unlink(entry);
   removeKey(entry);
   removeName(entry);
@@ -125,9 +147,6 @@ export function evict(): bool {
   const entry = prevOf(0);
   if (!entry || entry == pinned || entry == pinnedParent) return false;
   const parent = parentOf(entry);
-  const set = setOf(entry);
-  putSet(entry, 0);
-  release(set);
   drop(entry);
   add(EVICTED, 1);
   dropIfEmpty(parent);

@@ -43,7 +43,6 @@ export const ALIVE: usize = 0x4400; // ranks that a walk still follows on device
 export const ACTIVE: usize = 0x4600; // u8: pairs of words in which some bit of them is set
 export const SCRATCH: usize = 0x4800; // a set being made
 export const ENDS: usize = 0x5000; // u32 per rank: where device, host and disk ended; 3 × 4,096 bytes
-export const EMPTIED: usize = 0x9000; // bit per set: a clear left nobody in it; 8,192 bytes
 export const LOCALS: usize = 0x10000; // the part's local hashes, and what a dump returns
 export const NAMES: usize = LOCALS + <usize>PART_BLOCKS * 8;
 const TABLES: usize = NAMES + <usize>PART_BLOCKS * 8 + GUARD;

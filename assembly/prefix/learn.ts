@@ -4,7 +4,7 @@ import {
   RENAMED, rootKey, setEligible, setOf, UNKNOWN_PARENTS, UNKNOWN_REMOVALS,
 } from './layout';
 import * as aliases from './aliases';
-import { create, dropIfEmpty, evict, pin, used } from './entries';
+import { beginTidying, create, dropIfEmpty, evict, pin, tidy } from './entries';
 import { era, heatLike, heatPath, isHot, splice } from './order';
 import * as sets from './sets';
 import { findKey, findName, found, hashName, touchKey, touchName } from './table';
@@ -15,6 +15,8 @@ export const NO_ROOM: u32 = 2;
 /** Cold leaves that one block may push out to get a set or a name. */
 const MOST_EVICTIONS: u32 = 64;
 const EVERYWHERE: u32 = 7;
+/** Entries looked through with each call, beside one a block, while some may be held by nobody. */
+const TIDIED_A_CALL: u32 = 256;
 
 /** The block that the rank holds under a name, 0 = none. */
 function named(rank: u32, name: u64): u32 {
@@ -77,6 +79,7 @@ export function stored(rank: u32, tier: u32, blocks: u32, behind: u32, parentNam
     key = keyOf(parent);
     if (!isHot(parent)) heatPath(parent);
   }
+  tidy(TIDIED_A_CALL + blocks);
   let ahead = key;
   for (let i: u32 = 0; i < blocks; i++) {
     ahead = mix(ahead, load<u64>(LOCALS + (<usize>i << 3)));
@@ -146,7 +149,7 @@ function join(entry: u32, rank: u32, tier: u32, own: bool, itsEligible: bool): u
     return NO_ROOM;
   }
   const before = setOf(entry);
-  if (PROVENANCE) setEligible(entry, itsEligible && (!before || eligible(entry)));
+  if (PROVENANCE) setEligible(entry, itsEligible && (sets.isEmpty(before) || eligible(entry)));
   putSet(entry, after);
   sets.release(before);
   return STORED;
@@ -155,6 +158,7 @@ function join(entry: u32, rank: u32, tier: u32, own: bool, itsEligible: bool): u
 /** Blocks of NAMES left a tier of the rank; how many of them it had there. */
 export function removed(rank: u32, tier: u32, blocks: u32): u32 {
   let known: u32 = 0;
+  tidy(TIDIED_A_CALL + blocks);
   for (let i: u32 = 0; i < blocks; i++) touchName(load<u64>(NAMES + (<usize>i << 3)));
   for (let i: u32 = 0; i < blocks; i++) {
     const name = load<u64>(NAMES + (<usize>i << 3));
@@ -169,16 +173,8 @@ export function removed(rank: u32, tier: u32, blocks: u32): u32 {
   return known;
 }
 
-/** Everything of the rank goes: one pass over the sets, and over the entries only where nobody else held some block. */
+/** Everything of the rank goes: one pass over the sets and one over names. Entries that nobody holds any more are found little by little. */
 export function forget(rank: u32): void {
-  if (sets.forget(rank)) {
-    for (let entry: u32 = 1, end = used(); entry <= end; entry++) {
-      const set = setOf(entry);
-      if (!set || !sets.isEmptied(set)) continue;
-      putSet(entry, 0);
-      sets.release(set);
-      dropIfEmpty(entry);
-    }
-  }
+  if (sets.forget(rank)) beginTidying();
   if (aliases.any()) aliases.forget(rank);
 }

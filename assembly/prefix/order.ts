@@ -3,37 +3,38 @@
 // behind its parent. Blocks of a chain are mostly neighbours in the list and are moved together, in one splice.
 //
 // An event that extends a chain says that the chain is in use. Moving its whole path for each block that a decoding request adds would cost
-// more than it tells, so that happens only when the path has not been hot lately: in this era or the one before, an era being an eighth of
-// the cap in blocks made hot.
+// more than it tells, so that happens only when the path has not been hot lately: in this era or the one before. An era is as long as it takes to make
+// an eighth of the cap of new blocks, or to make four caps of blocks hot: so a new block costs at most a few such moves, however long paths are.
 import { CAP, ERA, eraOf, nextOf, parentOf, prevOf, setEra, setNext, setPrev } from './layout';
 
 export let era: u32 = 0;
-let heated: u32 = 0; // blocks made hot in this era
+/** What a new block counts in an era, where one made hot counts 1. */
+const NEW: u32 = 32;
+const ERA_CAPS: u32 = 4;
+let spent: u32 = 0; // of this era
 
-/** Counts blocks made hot. */
-function count(blocks: u32): void {
-  heated += blocks;
-  if (heated <= CAP >> 3) return;
-  heated = 0;
+function spend(by: u32): void {
+  spent += by;
+  if (spent <= CAP * ERA_CAPS) return;
+  spent = 0;
   era = (era + 1) & 255;
 }
 /** The block is hot now. */
-export function heat(entry: u32): void {
+function heat(entry: u32): void {
   if (eraOf(entry) == era) return;
   setEra(entry, era);
-  count(1);
+  spend(1);
 }
 /** So are these entries in a row, if any. */
 export function heatRow(from: u32, to: u32): void {
-  if (from > to || (eraOf(from) == era && eraOf(to) == era)) return;
-  memory.fill(ERA + from, <u8>era, to - from + 1);
-  count(to - from + 1);
+  if (from > to) return;
+  spend(to - from + 1);
+  if (eraOf(from) != era || eraOf(to) != era) memory.fill(ERA + from, <u8>era, to - from + 1);
 }
 /** A block put right behind `parent` is as hot as that. */
-export function heatLike(entry: u32, parent: u32): void {
-  setEra(entry, parent ? eraOf(parent) : era);
-  count(1);
-}
+export function heatLike(entry: u32, parent: u32): void { setEra(entry, parent ? eraOf(parent) : era); }
+/** There is a new block. */
+export function age(): void { spend(NEW); }
 @inline export function isHot(entry: u32): bool { return ((era - eraOf(entry)) & 255) < 2; }
 
 /** Moves the neighbours `first` … `last` right behind `anchor`, which is none of them. */

@@ -4,7 +4,7 @@
 // by their entries and go with the last; there are at most SET_CAP. Equal sets have one number, except after `forget`, which may
 // leave twins.
 import {
-  add, EMPTIED, SCRATCH, SET_CAP, SET_COUNT, SET_HASH, SET_MASK, SET_REFS, SET_STRIDE, SET_TABLE, SET_TIERS, SETS, WORDS,
+  add, SCRATCH, SET_CAP, SET_COUNT, SET_HASH, SET_MASK, SET_REFS, SET_STRIDE, SET_TABLE, SET_TIERS, SETS, WORDS,
 } from './layout';
 
 export const DEVICE: u32 = 0;
@@ -14,6 +14,7 @@ const OWN: u32 = 3;
 /** Of SET_TIERS: somebody holds the block on host or disk. */
 export const LOWER: u32 = 6;
 export const FULL: u32 = 0xffff; // no set: SET_CAP is reached
+const FREE: u8 = 128; // of SET_TIERS: the number is not in use
 
 let top: u32 = 0; // sets ever used
 let free: u32 = 0; // first of the free ones, which are linked by SET_REFS
@@ -41,6 +42,8 @@ let memoTo: u32 = 0;
 @inline export function hasIn(set: u32, rank: u32, plane: u32): bool {
   return ((load<u64>(bitAt(recordOf(set), rank, plane)) >> <u64>(rank & 63)) & 1) != 0;
 }
+/** Whether nobody has the block: 0, or a set that has lost its last rank (`forget`). */
+@inline export function isEmpty(set: u32): bool { return !set || !tiersOf(set); }
 /** Whether the rank has the block in some tier. */
 export function holds(set: u32, rank: u32): bool {
   if (!set) return false;
@@ -100,6 +103,7 @@ export function release(set: u32): void {
   setRefs(set, refs);
   if (refs) return;
   unlist(set);
+  store<u8>(SET_TIERS + <usize>set, FREE);
   setRefs(set, free);
   free = set;
   add(SET_COUNT, -1);
@@ -167,18 +171,15 @@ function unlist(set: u32): void {
   store<u16>(slot(hole), 0);
 }
 
-/** Takes a rank out of every set. Those that lose their last are marked in EMPTIED, and stay until their entries release them; true when there are any. */
+/** Takes a rank out of every set. Those that lose their last one stay, empty, until their entries release them; true when there are any. */
 export function forget(rank: u32): bool {
   memoFrom = FULL;
-  memory.fill(EMPTIED, 0, 8192);
   memory.fill(SET_TABLE, 0, (<usize>SET_MASK + 1) << 1);
   let emptied = false;
-  // Free sets are told by their record, which is cleared here for good; none in use is empty but those marked below.
-  for (let set = free; set; set = refsOf(set)) clear(recordOf(set));
   const bit = ~(<u64>1 << <u64>(rank & 63));
   for (let set: u32 = 1; set <= top; set++) {
+    if (load<u8>(SET_TIERS + <usize>set) == FREE) continue;
     const record = recordOf(set);
-    if (!tiersIn(record)) continue;
     for (let plane: u32 = 0; plane <= OWN; plane++) {
       if (!hasIn(set, rank, plane)) continue;
       const at = bitAt(record, rank, plane);
@@ -187,14 +188,10 @@ export function forget(rank: u32): bool {
     }
     const tiers = tiersIn(record);
     store<u8>(SET_TIERS + <usize>set, <u8>tiers);
-    if (!tiers) {
-      store<u8>(EMPTIED + <usize>(set >> 3), load<u8>(EMPTIED + <usize>(set >> 3)) | (<u8>1 << <u8>(set & 7)));
-      emptied = true;
-    }
+    if (!tiers) emptied = true;
     let place = hashOf(set) & SET_MASK;
     while (load<u16>(slot(place))) place = (place + 1) & SET_MASK;
     store<u16>(slot(place), <u16>set);
   }
   return emptied;
 }
-@inline export function isEmptied(set: u32): bool { return ((<u32>load<u8>(EMPTIED + <usize>(set >> 3)) >> (set & 7)) & 1) != 0; }

@@ -30,6 +30,7 @@ interface Exports extends Record<string, unknown> {
   ): number;
   removed(rank: number, tier: number, blocks: number): number;
   clear(rank: number): void;
+  tidy(): void;
   begin(): void;
   walk(blocks: number, heats: number): number;
   finish(heats: number): number;
@@ -49,6 +50,7 @@ const MOST_EVENT_BLOCKS = 65_536;
 const MOST_PROMPT_BLOCKS = 262_144;
 const RANKS_A_WORD = 64;
 const TIERS: readonly IndexTier[] = ['device', 'host', 'disk'];
+const TIER: Readonly<Record<IndexTier, number>> = { device: 0, host: 1, disk: 2 };
 const OUTCOMES: readonly StoreOutcome[] = ['stored', 'unknown-parent', 'no-room'];
 /** What stands before the blocks of a call (assembly/prefix/learn.ts). */
 const BEHIND = { nothing: 0, parent: 1, lastPart: 2 } as const;
@@ -141,7 +143,7 @@ export class PrefixIndex implements PrefixIndexLike {
     this.#check(rank, blocks.count);
     const { lows, locals, at, count, hasParent, parentLow, parentHigh } = blocks;
     const eligible = blocks.eligible ? 1 : 0;
-    const place = TIERS.indexOf(tier);
+    const place = TIER[tier];
     let behind: number = hasParent ? BEHIND.parent : BEHIND.nothing;
     let outcome: StoreOutcome = 'stored';
     for (let from = at, left = count; left > 0 && outcome === 'stored'; ) {
@@ -163,7 +165,7 @@ export class PrefixIndex implements PrefixIndexLike {
     for (let from = at, left = count; left > 0; ) {
       const part = Math.min(left, this.#partBlocks);
       copyPairs(lows, from, part, this.#names);
-      known += this.#exports.removed(rank, TIERS.indexOf(tier), part);
+      known += this.#exports.removed(rank, TIER[tier], part);
       from += part;
       left -= part;
     }
@@ -173,6 +175,10 @@ export class PrefixIndex implements PrefixIndexLike {
   clear(rank: number): void {
     this.#check(rank, 0);
     this.#exports.clear(rank);
+  }
+
+  tidy(): void {
+    this.#exports.tidy();
   }
 
   /** @throws MoonrouteError `index-blocks` for more than 262,144 blocks. */

@@ -99,8 +99,10 @@ export interface PrefixIndexLike {
   stored(rank: number, tier: IndexTier, blocks: IndexedBlocks): StoreOutcome;
   /** Blocks left a tier of the rank: `count` external hashes from index `at` on. Returns how many it was known to hold there. */
   removed(rank: number, tier: IndexTier, lows: Uint32Array, at: number, count: number): number;
-  /** Everything of the rank goes. */
+  /** Everything of the rank goes: at once for whoever asks, while the blocks that nobody holds any more are given back little by little. */
   clear(rank: number): void;
+  /** Gives back all of those now, for an idle moment. */
+  tidy(): void;
   /** Depths of a prompt, given as the local hashes of its full blocks; what it walked becomes the hottest. At most 262,144 blocks. */
   lookup(locals: BigUint64Array): PrefixDepths;
   /** The same, and nothing becomes hotter. */

@@ -109,6 +109,10 @@ export class ReferencePrefixIndex implements PrefixIndexLike {
     for (const block of new Set(this.#named.get(rank)?.values())) this.#lose(rank, block);
   }
 
+  tidy(): void {
+    // Nothing is ever left over.
+  }
+
   lookup(locals: BigUint64Array): PrefixDepths {
     this.#counts.lookups++;
     const depths = this.peek(locals);
