@@ -8,6 +8,7 @@ import { clearResidency as clearAll } from './residency';
 import { digestOf, missingPrefixes } from './records';
 import { placeObjects } from './reconcile';
 import { applyBatch } from './objects';
+import { applyDigests as applyDecoded } from './decoded';
 import { lookup as lookupHit, lookupWhy } from './evaluate';
 import { walk } from './walk';
 import { compact as compactPath } from './compact';
@@ -64,6 +65,8 @@ export function learn(events: u32, salted: u32, digests: u32): u32 { return lear
 export function distrust(digests: u32): void { distrustChildren(digests != 0); }
 /** Applies the store payload at INPUT (objects.ts); returns the outcome, details in RESULT. */
 export function applyMessage(length: u32): u32 { return applyBatch(length); }
+/** Applies objects of the digests at INPUT, each under some prefixes (decoded.ts). */
+export function applyDigests(digests: u32, first: u32, end: u32, removes: u32, media: u32): void { applyDecoded(digests, first, end, removes != 0, media); }
 /** Places staged objects at STAGE as medium unknown (reconcile.ts). */
 export function reconcile(objects: u32, withEdge: u32): void { placeObjects(layout.STAGE, objects, withEdge != 0); }
 export function clearResidency(): void { clearAll(); }

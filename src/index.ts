@@ -8,6 +8,7 @@ export type {
   CacheLimits,
   CacheQuery,
   CacheStats,
+  DecodedObjects,
   Explanation,
   Learned,
   ReconcileResult,
@@ -18,7 +19,15 @@ export type {
 export * from './contract/index.js';
 export type { GroupCensus } from './core/core.js';
 export { blockHashes, type HashScope, sequenceHashes } from './core/local-hash.js';
-export type { DumpedBlocks, IndexTier, PrefixIndexOptions, PrefixIndexStats } from './core/prefix-types.js';
+export {
+  type DumpedBlocks,
+  type IndexedBlocks,
+  type IndexTier,
+  indexedBlocks,
+  type PrefixIndexOptions,
+  type PrefixIndexStats,
+  type StoreOutcome,
+} from './core/prefix-types.js';
 export type { CoreStats } from './core/stats.js';
 export * from './errors.js';
 export type { EligibilityReason } from './events/eligibility.js';
@@ -58,7 +67,7 @@ export type {
 } from './router/decision.js';
 export type { DecisionStats } from './router/decision-tally.js';
 export type { FeedbackOptions, FeedbackStats } from './router/feedback.js';
-export type { GpuEventStats, WorkerMessageFate, WorkerMessageResult } from './router/gpu-events.js';
+export type { DecodedResult, GpuEventStats, WorkerMessageFate, WorkerMessageResult } from './router/gpu-events.js';
 export type { HealthOptions, HealthStats } from './router/health.js';
 export type { LeaseHandlers, LeaseObservation, LeaseOutcome, LeaseStats } from './router/lease-types.js';
 export type { Lease } from './router/leases.js';

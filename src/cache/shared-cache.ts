@@ -7,6 +7,7 @@ import { Core, type GroupCensus } from '../core/core.js';
 import { badScope, seedOf } from '../core/local-hash.js';
 import { sharedNumbers } from '../core/numbers.js';
 import { type Plan, planOf } from '../core/plan.js';
+import type { IndexedBlocks } from '../core/prefix-types.js';
 import { hashedNumbers } from '../events/local-hashes.js';
 import type { NormalisedEvent, NormalisedStored } from '../events/normaliser.js';
 import { whyNotLearned } from '../events/stored-blocks.js';
@@ -20,6 +21,7 @@ import type {
   CacheHits,
   CacheQuery,
   CacheStats,
+  DecodedObjects,
   Explanation,
   Learned,
   ReconcileResult,
@@ -37,6 +39,8 @@ const MAX_TOKENS = 0xffff_ffff;
 /** Edges moved together after a lookup that found its path scattered; done when the next event arrives, off the request path. */
 const COMPACT_BUDGET = 1024;
 const CAUSES_KEPT = 64;
+/** Bits of the core. */
+const MEDIA = { cpu: 1, disk: 2, unknown: 4 } as const;
 
 /** What is in force under one contract. */
 interface Force {
@@ -168,6 +172,33 @@ export class SharedCache {
       room = force!.core.eventBlocks - stored.event.blockCount;
     }
     return first === null ? learned : learned + this.#learn(first, events, from, events.length);
+  }
+
+  /**
+   * Learns the blocks of a stored event that is decoded and hashed already, of the device tier and the contract's main group. Eligible ones
+   * without a namespace only: the hashes cover text, and text alone. For simulations; what came over a wire is for `observeMessage`.
+   */
+  observeBlocks(source: Source, blocks: IndexedBlocks): Learned {
+    const refused = this.#whyDeaf(source) ?? (blocks.eligible ? null : 'flagged-ineligible');
+    if (refused !== null) {
+      tally(this.#refusals, refused);
+      return { blocks: 0, refused };
+    }
+    const { core } = this.#force!;
+    this.#compact(core);
+    return { blocks: core.learnBlocks(blocks, false), refused: null };
+  }
+
+  /** Applies objects that are decoded already, in their order and without a gap. For simulations, likewise. */
+  applyObjects({ kind, medium, group, digests, at, count }: DecodedObjects): void {
+    if (this.#whyIdle() !== null) return;
+    const { core, plan } = this.#force!;
+    const first = plan.prefixes.findIndex((prefix) => prefix.group === group);
+    if (first < 0) return;
+    const next = plan.prefixes.findIndex((prefix, id) => id > first && prefix.group !== group);
+    const end = next < 0 ? plan.prefixes.length : next;
+    this.#compact(core);
+    core.applyObjects({ removes: kind === 'removed', media: MEDIA[medium], first, end, digests, at, count });
   }
 
   /** Learns events `from` … `to` of the list, all of them stored ones, of which `first` is the first. */

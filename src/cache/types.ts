@@ -55,6 +55,20 @@ export interface Learned {
   readonly refused: LearnRefusal | 'stopped' | 'pending' | 'no-contract' | 'source-not-admitted' | null;
 }
 
+/** Objects of every rank of a group, known without their messages' bytes: what a simulation has. */
+export interface DecodedObjects {
+  readonly kind: 'stored' | 'removed';
+  /** Where they entered, or what they left. */
+  readonly medium: 'cpu' | 'disk' | 'unknown';
+  /** Store group of the contract. */
+  readonly group: number;
+  /** Eight words a digest: its first 24 bytes, then its low 64 bits, the low word first. */
+  readonly digests: Uint32Array;
+  /** The first digest, and how many. */
+  readonly at: number;
+  readonly count: number;
+}
+
 /** What became of a store message. */
 export type StoreMessageFate =
   | 'applied'

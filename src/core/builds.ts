@@ -16,6 +16,7 @@ export interface CoreExports extends Record<string, unknown> {
   learn(events: number, salted: number, digests: number): number;
   distrust(digests: number): void;
   applyMessage(length: number): number;
+  applyDigests(digests: number, first: number, end: number, removes: number, media: number): void;
   reconcile(objects: number, withEdge: number): void;
   clearResidency(): void;
   lookup(blocks: number, tokens: number): number;

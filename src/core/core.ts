@@ -3,6 +3,7 @@
 import { type BuildName, type CoreExports, globalOf, instantiateBuild, loadBuild } from './builds.js';
 import type { HashSeed, Numbers } from './numbers.js';
 import { encodePlan, type Plan } from './plan.js';
+import type { IndexedBlocks } from './prefix-types.js';
 import { type CoreStats, readStats } from './stats.js';
 
 /** One stored event as the core learns it from arrays. */
@@ -93,6 +94,7 @@ export interface GroupCensus {
 const FIRST_PART = 128;
 /** Of a stored event as it is learned. */
 const HEADER_BYTES = 16;
+const DIGEST_WORDS = 8;
 const STAGED_BYTES = 40; // assembly/objects.ts
 const MEMBERS_CELL = 3; // assembly/cells.ts
 
@@ -101,6 +103,21 @@ export interface ReconcileObject {
   /** 64 lowercase hex digits. */
   readonly digest: string;
   readonly prefix: number;
+}
+
+/** Objects known without their messages' bytes: those of every digest under each of a run of prefixes. */
+export interface CoreObjects {
+  readonly removes: boolean;
+  /** Bits: 1 cpu, 2 disk, 4 unknown. Of a store exactly one. */
+  readonly media: number;
+  /** Prefix ids, `first` … `end` − 1. */
+  readonly first: number;
+  readonly end: number;
+  /** Eight words a digest: its first 24 bytes, then its low 64 bits, the low word first. */
+  readonly digests: Uint32Array;
+  /** The first digest, and how many. */
+  readonly at: number;
+  readonly count: number;
 }
 
 /** The residency core: learned edges, resident objects, lookups. Not safe to share between threads. */
@@ -229,6 +246,29 @@ export class Core {
     if (digests === null) this.#inputLongs.set(blocks === lows.length ? lows : lows.subarray(0, blocks), 2);
     else this.#input.set(digests.subarray(0, blocks * 32), HEADER_BYTES);
     return this.#exports.learn(1, salted ? 1 : 0, digests === null ? 0 : 1);
+  }
+
+  /** Learns the blocks of one stored event that is decoded and hashed already; of more than `eventBlocks` the first ones. */
+  learnBlocks({ lows, locals, at, count, hasParent, parentLow, parentHigh }: IndexedBlocks, salted: boolean): number {
+    const blocks = Math.min(count, this.#eventBlocks);
+    const words = this.#inputWords;
+    words[0] = parentLow;
+    words[1] = parentHigh;
+    words[2] = blocks;
+    words[3] = hasParent ? 1 : 0;
+    copyWords(lows, at * 2, words, HEADER_BYTES / 4, blocks * 2);
+    copyWords(locals, at * 2, this.#requestWords, 0, blocks * 2);
+    return this.#exports.learn(1, salted ? 1 : 0, 0);
+  }
+
+  /** Applies decoded objects. */
+  applyObjects({ removes, media, first, end, digests, at, count }: CoreObjects): void {
+    const atOnce = this.#inputWords.length / DIGEST_WORDS;
+    for (let from = at; from < at + count; from += atOnce) {
+      const part = Math.min(at + count - from, atOnce);
+      copyWords(digests, from * DIGEST_WORDS, this.#inputWords, 0, part * DIGEST_WORDS);
+      this.#exports.applyDigests(part, first, end, removes ? 1 : 0, media);
+    }
   }
 
   /**

@@ -3,7 +3,7 @@
 // may local hashes be made over in place (multimodal blocks). Whatever the wire brings is counted, never thrown.
 import type { SharedCache } from '../cache/shared-cache.js';
 import { sharedNumbers } from '../core/numbers.js';
-import type { IndexTier, PrefixIndexLike } from '../core/prefix-types.js';
+import type { IndexedBlocks, IndexTier, PrefixIndexLike, StoreOutcome } from '../core/prefix-types.js';
 import { WireError } from '../errors.js';
 import type { NormalisedStored } from '../events/normaliser.js';
 import { type BlocksStopped, routerBlocks } from '../events/router-blocks.js';
@@ -39,6 +39,13 @@ export interface WorkerMessageResult {
   readonly lostRemoval: boolean;
   /** What was wrong, for `unreadable`. */
   readonly detail: string | null;
+}
+
+/** What became of a decoded stored event. */
+export interface DecodedResult {
+  /** Blocks that the shared cache learned, or knew already. */
+  readonly learned: number;
+  readonly outcome: StoreOutcome;
 }
 
 /** Counts since the router was made. */
@@ -110,6 +117,24 @@ export class GpuEvents {
     const slot = workers.rankOf(worker.id, source.dpRank);
     if (slot === undefined) return this.without('unknown-rank', { sequence, source });
     return this.#apply(slot, message);
+  }
+
+  /** Takes one decoded stored event of a rank in: what a simulation has in place of messages. */
+  takeStored(slot: RankSlot, tier: IndexTier, blocks: IndexedBlocks): DecodedResult {
+    const { cache, index } = this.#parts;
+    const learned = tier === 'device' ? (cache?.observeBlocks(slot.source, blocks).blocks ?? 0) : 0;
+    const outcome = index.stored(slot.rank, tier, blocks);
+    this.#learned += learned;
+    if (outcome === 'stored') this.#stored += blocks.count;
+    else tally(this.#notIndexed, outcome);
+    return { learned, outcome };
+  }
+
+  /** Takes one decoded removal in, likewise; how many of the blocks the rank was known to hold there. */
+  takeRemoved(slot: RankSlot, tier: IndexTier, lows: Uint32Array, at: number, count: number): number {
+    const known = this.#parts.index.removed(slot.rank, tier, lows, at, count);
+    this.#removed += known;
+    return known;
   }
 
   /** Counts a message that has no effect, and is its answer. */

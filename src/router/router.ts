@@ -1,16 +1,22 @@
 // Router: the workers of one model, what their caches and the shared store hold, and where a request should go (design.md 7). It has no
 // socket, timer or clock: whoever owns those hands in messages and times, be it a gateway or a simulator.
 import { ReconcileToken, type ReconcileWatermark } from '../cache/reconcile.js';
-import type { CacheStats, ReconcileResult, StoreMessageFate, StoreMessageResult } from '../cache/types.js';
+import type {
+  CacheStats,
+  DecodedObjects,
+  ReconcileResult,
+  StoreMessageFate,
+  StoreMessageResult,
+} from '../cache/types.js';
 import type { Contract } from '../contract/descriptor.js';
-import type { DumpedBlocks, PrefixIndexStats } from '../core/prefix-types.js';
+import type { DumpedBlocks, IndexedBlocks, IndexTier, PrefixIndexStats } from '../core/prefix-types.js';
 import { MoonrouteError } from '../errors.js';
 import type { WorkerStats } from '../events/worker-events.js';
 import { Decider } from './decider.js';
 import type { Decision } from './decision.js';
 import type { DecisionStats } from './decision-tally.js';
 import type { FeedbackStats } from './feedback.js';
-import type { GpuEventStats, WorkerMessageResult } from './gpu-events.js';
+import type { DecodedResult, GpuEventStats, WorkerMessageResult } from './gpu-events.js';
 import type { HealthStats } from './health.js';
 import type { LeaseStats } from './lease-types.js';
 import { makeParts, type RouterParts } from './parts.js';
@@ -105,6 +111,26 @@ export class Router {
   onWorkerMessage(id: WorkerId, frames: readonly Uint8Array[]): WorkerMessageResult {
     const { gpuEvents } = this.#parts;
     return this.#disposed ? gpuEvents.without('disposed') : gpuEvents.take(id, frames);
+  }
+
+  // What a simulation has in place of messages: the same evidence, decoded and hashed already. Unknown workers are refused by name.
+
+  /**
+   * Blocks of a rank entered a tier. On the device they teach first, if they are eligible and without a namespace, and then the index takes them.
+   * @throws MoonrouteError `unknown-rank`, `router-disposed`, and those of the index
+   */
+  takeStored(id: WorkerId, dpRank: number, tier: IndexTier, blocks: IndexedBlocks): DecodedResult {
+    return this.#parts.gpuEvents.takeStored(this.#slotOf(id, dpRank), tier, blocks);
+  }
+
+  /** Blocks of a rank left a tier: `count` external hashes, as pairs of words from index `2 × at` on. Throws likewise. */
+  takeRemoved(id: WorkerId, dpRank: number, tier: IndexTier, lows: Uint32Array, at: number, count: number): number {
+    return this.#parts.gpuEvents.takeRemoved(this.#slotOf(id, dpRank), tier, lows, at, count);
+  }
+
+  /** Objects of all ranks of a group entered the store, or left it; nothing without a shared cache and a contract in force. */
+  takeObjects(objects: DecodedObjects): void {
+    this.#parts.cache?.applyObjects(objects);
   }
 
   /** A worker restarted, or messages of its stream are lost for good: its index parts start from empty, its streams as new ones. */
@@ -226,6 +252,16 @@ export class Router {
     ttft.forget(rank);
     health.forget(rank);
     policy.forget?.(rank);
+  }
+
+  #slotOf(id: WorkerId, dpRank: number): RankSlot {
+    this.#refuseDisposed();
+    const slot = this.#parts.workers.rankOf(id, dpRank);
+    if (slot !== undefined) return slot;
+    throw new MoonrouteError(
+      'unknown-rank',
+      `worker ${id} has no rank ${dpRank} in this router. Add it with addWorker.`,
+    );
   }
 
   #refuseDisposed(): void {
