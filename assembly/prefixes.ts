@@ -1,6 +1,7 @@
 // The GPU prefix index's exported ABI and nothing else: which worker ranks hold which blocks, in a module and a memory of its own, whose
 // size the host chooses. Addresses are known to src/core only; ranks, blocks and 64-bit words are all that passes.
 import * as layout from './prefix/layout';
+import { known } from './prefix/aliases';
 import { tidy as tidyUp } from './prefix/entries';
 import { entriesOf, namesOf } from './prefix/dump';
 import { forget, removed as takeOut, stored as putIn } from './prefix/learn';
@@ -21,6 +22,8 @@ export function configure(words: u32, seedLow: u32, seedHigh: u32, provenance: u
 }
 export function entryCap(): u32 { return layout.CAP; }
 export function aliasCap(): u32 { return layout.ALIAS_CAP; }
+/** Names that ranks have of their own. */
+export function aliasCount(): u32 { return known(); }
 export function setCap(): u32 { return layout.SET_CAP; }
 
 /** Blocks in LOCALS and NAMES entered a tier, behind nothing (0), the named parent (1) or those of the call before (2): 0 stored, 1 unknown parent, 2 no room. */

@@ -107,6 +107,14 @@ const CAPPED: readonly CappedRun[] = [
     met: ({ sets, setCap }) => sets > 0.9 * setCap,
     whole: false,
   },
+  {
+    name: 'the caps of sets and aliases',
+    bytes: MIB,
+    provenance: false,
+    shape: { ...WIDE, ranks: 1_024, naming: 'own', sessions: 40 },
+    met: ({ sets, setCap }) => sets > 0.9 * setCap,
+    whole: false,
+  },
 ];
 const SHARE = Math.ceil(OPERATIONS / (EXACT.length + CAPPED.length));
 

@@ -2,19 +2,21 @@
 // that it can be told, moved and removed without a look elsewhere: 8 bytes external hash, 3 entry (0 = empty), 2 rank. Linear probing that
 // never wraps, deletion by backward shift.
 //
-// A record counts only while its rank holds the block. Those of evicted blocks are left behind and found by a sweep: a cursor that runs
-// down the places, a few whenever an entry goes. As records only ever move down, none can slip past it, and entries that some rank had
-// named itself are used again only when a whole pass has gone by (entries.ts).
-import { add, ALIAS_BYTES, ALIAS_CAP, ALIAS_COUNT, ALIAS_PAD, ALIAS_PLACES, ALIASES, cell, eraOf, setOf } from './layout';
-import { holds } from './sets';
+// A record counts only while its rank holds the block under that name. Those of evicted blocks are left behind and found by a sweep: a cursor that
+// runs down the places, a few whenever an entry goes or a name comes. As records only ever move down, none can slip past it, and entries that some
+// rank had named itself are used again only when a whole pass has gone by (entries.ts).
+import { add, ALIAS_BYTES, ALIAS_CAP, ALIAS_COUNT, ALIAS_LIMIT, ALIAS_PAD, ALIAS_PLACES, ALIASES, cell, eraOf, setOf } from './layout';
+import { namesItself } from './sets';
 import { hashName } from './table';
 
 export const NOWHERE: u32 = 0xffffffff;
-/** Places that one search for a record to give up looks at. */
-const VICTIM_PLACES: u32 = 32;
+/** Places of a sample. */
+const SAMPLE: u32 = 64;
 
 let cursor: u32 = 0; // places below are still to be swept in this pass
-let hand: u32 = 0; // where the next search for a victim begins
+let before: u32 = 0; // records left behind before this pass began, as far as they have not been found
+let since: u32 = 0; // and since
+let hand: u32 = 0; // where the next sample begins
 
 @inline export function at(place: u32): usize { return ALIASES + <usize>place * ALIAS_BYTES; }
 @inline export function nameAt(place: u32): u64 { return load<u64>(at(place)); }
@@ -31,7 +33,23 @@ let hand: u32 = 0; // where the next search for a victim begins
   return <u32>((((hashName(name) ^ (<u64>(rank + 1) * 0x9e3779b97f4a7c15)) >> 32) * <u64>ALIAS_PLACES) >> 32);
 }
 @inline export function any(): bool { return cell(ALIAS_COUNT) != 0; }
-@inline export function isFull(): bool { return cell(ALIAS_COUNT) >= ALIAS_CAP; }
+/** Whether there are as many names as there may be, those left behind not counted. */
+export function isFull(): bool { return known() >= ALIAS_CAP; }
+/** Records that count, as far as is known. */
+export function known(): u32 {
+  const all = cell(ALIAS_COUNT);
+  const behind = before + since;
+  return all > behind ? all - behind : 0;
+}
+/** Whether those left behind take the room. */
+export function isChoked(): bool { return cell(ALIAS_COUNT) >= ALIAS_LIMIT; }
+/** So many records are left behind from now on. */
+export function leaveBehind(records: u32): void { since += records; }
+/** One that was left behind was found. */
+function foundBehind(): void {
+  if (before) before--;
+  else if (since) since--;
+}
 
 /** Where the record of (rank, name) stands, NOWHERE when there is none. */
 export function find(rank: u32, name: u64): u32 {
@@ -62,36 +80,50 @@ export function removeAt(hole: u32): void {
 }
 
 /** Begins another pass. */
-export function beginPass(): void { cursor = ALIAS_PLACES + ALIAS_PAD; }
+export function beginPass(): void {
+  cursor = ALIAS_PLACES + ALIAS_PAD;
+  before += since;
+  since = 0;
+}
 /** Sweeps so many places; true when the pass is over. */
 export function sweep(places: u32): bool {
   for (; places && cursor; places--) {
     const place = --cursor;
     const entry = entryAt(place);
-    if (entry && !holds(setOf(entry), rankAt(place))) {
-      removeAt(place);
-      // What moved here stood above and had been seen, unless it is another left behind since.
-    }
+    if (!entry || counts(entry, rankAt(place))) continue;
+    // What moves here stood above and was seen, unless it has been left behind since.
+    removeAt(place);
+    foundBehind();
   }
-  return !cursor;
+  if (cursor) return false;
+  before = 0;
+  return true;
+}
+@inline function counts(entry: u32, rank: u32): bool {
+  const set = setOf(entry);
+  return set != 0 && namesItself(set, rank);
+}
+/** Takes out a record found to be left behind. */
+export function removeBehind(place: u32): void {
+  removeAt(place);
+  foundBehind();
+}
+/** Of a few records in a row, the entry that has not been hot for longest; 0 when none of them counts. */
+export function sampled(era: u32): u32 {
+  let coldest: u32 = 0;
+  let age: u32 = 0;
+  for (let left = SAMPLE; left; left--, hand++) {
+    if (hand >= ALIAS_PLACES + ALIAS_PAD) hand = 0;
+    const entry = entryAt(hand);
+    if (!entry || !counts(entry, rankAt(hand))) continue;
+    const its = ((era - eraOf(entry)) & 255) + 1;
+    if (its <= age) continue;
+    age = its;
+    coldest = entry;
+  }
+  return coldest;
 }
 /** Takes out all records of a rank. */
 export function forget(rank: u32): void {
   for (let place = ALIAS_PLACES + ALIAS_PAD; place--; ) if (entryAt(place) && rankAt(place) == rank) removeAt(place);
-}
-/** The place of the record to give up next: of some in a row the one whose block has not been hot for longest. There must be one. */
-export function victim(era: u32): u32 {
-  let coldest = NOWHERE;
-  let age: u32 = 0;
-  for (let left = VICTIM_PLACES; left || coldest == NOWHERE; hand++) {
-    if (hand >= ALIAS_PLACES + ALIAS_PAD) hand = 0;
-    if (left) left--;
-    const entry = entryAt(hand);
-    if (!entry) continue;
-    const its = ((era - eraOf(entry)) & 255) + 1;
-    if (its <= age) continue;
-    age = its;
-    coldest = hand;
-  }
-  return coldest;
 }

@@ -15,16 +15,17 @@
 //   NAME_TABLE  4        11/8 CAP       first external hash → entry
 //                        = 40 bytes an entry
 //   ALIASES     13       ALIAS_PLACES   (rank, external hash) → entry, where a rank has a name of its own (aliases.ts)
-//                        = 17 bytes a pair of block and rank, at most 49/64 full
+//                        = 17 bytes a pair of block and rank that is known; those left behind may fill it to 15/16
 //   SETS        32 × WORDS   SET_CAP    each set's ranks on device, host and disk, and those with a name of their own; one bit a rank
 //   SET_HASH, SET_REFS, SET_TIERS, SET_TABLE   13 a set at most
 
 /** Blocks in one call; longer events and prompts come in parts. */
 export const PART_BLOCKS: u32 = 4096;
 export const RANK_CAP: u32 = 1024;
-/** Indices are 22 bits, two bits of three bytes being flags. */
-const MOST_ENTRIES: usize = (1 << 22) - 2;
-const MOST_SETS: usize = 65535;
+/** Indices are 23 bits: the parent's three bytes have a flag besides, and their largest value marks free entries. */
+const MOST_ENTRIES: usize = (1 << 23) - 2;
+/** 16 bits, and the largest value is no set. */
+const MOST_SETS: usize = 65534;
 /** Part of the budget that sets may take at most: 1 / 8; of the rest, aliases take a quarter. */
 const SETS_SHARE: usize = 8;
 const ALIAS_SHARE: usize = 4;
@@ -60,6 +61,8 @@ export let INDEX_BITS: u32 = 0;
 export let ALIASES: usize = 0;
 export let ALIAS_PLACES: u32 = 0;
 export let ALIAS_CAP: u32 = 0;
+/** Records with those left behind. */
+export let ALIAS_LIMIT: u32 = 0;
 export let SET_CAP: u32 = 0;
 export let SETS: usize = 0;
 export let SET_HASH: usize = 0;
@@ -99,6 +102,7 @@ export function lay(words: u32, seed: u64, provenance: bool): void {
   const aliasPlaces = rest / ALIAS_SHARE / ALIAS_BYTES;
   ALIAS_PLACES = <u32>aliasPlaces - ALIAS_PAD;
   ALIAS_CAP = <u32>(<u64>ALIAS_PLACES * 49 / 64);
+  ALIAS_LIMIT = <u32>(<u64>ALIAS_PLACES * 15 / 16);
   ALIASES = take(aliasPlaces * ALIAS_BYTES);
   let entries = (budget + TABLES - at - 16 * (GUARD + LINE) - 8 * <usize>PAD) / 40;
   if (entries > MOST_ENTRIES) entries = MOST_ENTRIES;
@@ -123,7 +127,8 @@ export const REFUSED_BY_SETS: usize = 5;
 export const REFUSED_BY_ALIASES: usize = 6;
 export const RENAMED: usize = 7;
 export const UNKNOWN_REMOVALS: usize = 8;
-export const ALIAS_EVICTIONS: usize = 9;
+export const EVICTED_BY_ALIASES: usize = 9;
+export const EVICTED_BY_SETS: usize = 10;
 @inline export function cell(index: usize): u32 { return load<u32>(CELLS + (index << 2)); }
 @inline export function add(index: usize, by: i32): void { store<u32>(CELLS + (index << 2), cell(index) + by); }
 

@@ -1,19 +1,17 @@
 // What events do to the index: blocks enter and leave tiers of a rank.
 import {
-  add, ALIAS_EVICTIONS, eligible, KEY, keyOf, LOCALS, markAliased, mix, nameOf, NAMES, parentOf, PROVENANCE, putSet, REFUSED_BY_ALIASES, REFUSED_BY_SETS,
+  add, eligible, KEY, keyOf, LOCALS, markAliased, mix, nameOf, NAMES, parentOf, PROVENANCE, putSet, REFUSED_BY_ALIASES, REFUSED_BY_SETS,
   RENAMED, rootKey, setEligible, setOf, UNKNOWN_PARENTS, UNKNOWN_REMOVALS,
 } from './layout';
 import * as aliases from './aliases';
-import { beginTidying, create, dropIfEmpty, evict, pin, tidy } from './entries';
-import { era, heatLike, heatPath, isHot, splice } from './order';
+import { beginTidying, create, dropIfEmpty, evictForSet, makeNameRoom, pin, tidy } from './entries';
+import { heatLike, heatPath, isHot, splice } from './order';
 import * as sets from './sets';
 import { findKey, findName, found, hashName, touchKey, touchName } from './table';
 
 export const STORED: u32 = 0;
 export const UNKNOWN_PARENT: u32 = 1;
 export const NO_ROOM: u32 = 2;
-/** Cold leaves that one block may push out to get a set or a name. */
-const MOST_EVICTIONS: u32 = 64;
 const EVERYWHERE: u32 = 7;
 /** Entries looked through with each call, beside one a block, while some may be held by nobody. */
 const TIDIED_A_CALL: u32 = 256;
@@ -24,8 +22,8 @@ function named(rank: u32, name: u64): u32 {
     const place = aliases.find(rank, name);
     if (place != aliases.NOWHERE) {
       const entry = aliases.entryAt(place);
-      if (sets.holds(setOf(entry), rank)) return entry;
-      aliases.removeAt(place); // of a block that it no longer holds
+      if (sets.holds(setOf(entry), rank) && sets.namesItself(setOf(entry), rank)) return entry;
+      aliases.removeBehind(place);
     }
   }
   const hash = hashName(name);
@@ -40,23 +38,25 @@ function callsByFirst(entry: u32, rank: u32): bool {
 }
 /** The rank, which calls the block `name`, no longer has it in `tiers`. */
 function leave(entry: u32, rank: u32, tiers: u32, name: u64): void {
-  const before = setOf(entry);
+  let before = setOf(entry);
+  const own = sets.namesItself(before, rank);
   let after = sets.parted(before, rank, tiers);
-  for (let left = MOST_EVICTIONS; after == sets.FULL && left && evict(); left--) {
-    if (setOf(entry) != before) return; // it went itself
+  if (after == sets.FULL && evictForSet()) {
+    before = setOf(entry);
+    if (!sets.holds(before, rank)) return; // it went itself
     after = sets.parted(before, rank, tiers);
   }
   if (after == sets.FULL) {
     // No room for the set without the rank: better nobody than one too many.
     after = 0;
+    aliases.leaveBehind(sets.ownNames(before));
     add(REFUSED_BY_SETS, 1);
-  }
-  putSet(entry, after);
-  sets.release(before);
-  if (aliases.any() && !sets.holds(after, rank)) {
+  } else if (own && !sets.holds(after, rank)) {
     const place = aliases.find(rank, name);
     if (place != aliases.NOWHERE) aliases.removeAt(place);
   }
+  putSet(entry, after);
+  sets.release(before);
   dropIfEmpty(entry);
 }
 
@@ -121,38 +121,31 @@ function enter(entry: u32, rank: u32, tier: u32, name: u64, itsEligible: bool): 
     add(RENAMED, 1);
   }
   const own = !sets.holds(setOf(entry), rank) && nameOf(entry) != name;
-  if (own && !nameFor(entry, rank, name)) {
+  if (own && !makeNameRoom()) {
     add(REFUSED_BY_ALIASES, 1);
     return NO_ROOM;
   }
-  return join(entry, rank, tier, own, itsEligible);
-}
-/** Gives the rank a name of its own for the block. At the cap the name of a cold block goes, and with it that rank's hold on it. */
-function nameFor(entry: u32, rank: u32, name: u64): bool {
-  if (aliases.isFull()) {
-    const place = aliases.victim(era);
-    const cold = aliases.entryAt(place);
-    const its = aliases.rankAt(place);
-    if (sets.holds(setOf(cold), its)) leave(cold, its, EVERYWHERE, aliases.nameAt(place));
-    else aliases.removeAt(place);
-    add(ALIAS_EVICTIONS, 1);
-  }
-  if (!aliases.insert(rank, name, entry)) return false;
-  markAliased(entry);
-  return true;
-}
-function join(entry: u32, rank: u32, tier: u32, own: bool, itsEligible: bool): u32 {
-  let after = sets.joined(setOf(entry), rank, tier, own);
-  for (let left = MOST_EVICTIONS; after == sets.FULL && left && evict(); left--) after = sets.joined(setOf(entry), rank, tier, own);
-  if (after == sets.FULL) {
+  if (!join(entry, rank, tier, own, itsEligible)) {
     add(REFUSED_BY_SETS, 1);
     return NO_ROOM;
   }
+  if (!own) return STORED;
+  // Last, for a name counts only while its block is held under it.
+  markAliased(entry);
+  if (aliases.insert(rank, name, entry)) return STORED;
+  leave(entry, rank, EVERYWHERE, name);
+  add(REFUSED_BY_ALIASES, 1);
+  return NO_ROOM;
+}
+function join(entry: u32, rank: u32, tier: u32, own: bool, itsEligible: bool): bool {
+  let after = sets.joined(setOf(entry), rank, tier, own);
+  if (after == sets.FULL && evictForSet()) after = sets.joined(setOf(entry), rank, tier, own);
+  if (after == sets.FULL) return false;
   const before = setOf(entry);
   if (PROVENANCE) setEligible(entry, itsEligible && (sets.isEmpty(before) || eligible(entry)));
   putSet(entry, after);
   sets.release(before);
-  return STORED;
+  return true;
 }
 
 /** Blocks of NAMES left a tier of the rank; how many of them it had there. */

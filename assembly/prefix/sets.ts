@@ -1,8 +1,8 @@
 // Who holds a block, interned: the ranks that have it on their device, host and disk, and those of them that call it by a name of their
 // own (aliases.ts) and not by its first; one bit a rank each. Blocks of a chain mostly share
 // one, so an entry carries two bytes whatever the size of the fleet, and a walk looks at ranks only where the set changes. Sets are counted
-// by their entries and go with the last; there are at most SET_CAP. Equal sets have one number, except after `forget`, which may
-// leave twins.
+// by their entries and go with the last; there are at most SET_CAP. Equal sets have one number, but for those that `forget` leaves until
+// their entries are looked through.
 import {
   add, SCRATCH, SET_CAP, SET_COUNT, SET_HASH, SET_MASK, SET_REFS, SET_STRIDE, SET_TABLE, SET_TIERS, SETS, WORDS,
 } from './layout';
@@ -14,7 +14,10 @@ const OWN: u32 = 3;
 /** Of SET_TIERS: somebody holds the block on host or disk. */
 export const LOWER: u32 = 6;
 export const FULL: u32 = 0xffff; // no set: SET_CAP is reached
-const FREE: u8 = 128; // of SET_TIERS: the number is not in use
+// Of SET_TIERS, beside the tiers:
+const FREE: u8 = 128; // the number is not in use
+const UNLISTED: u8 = 64; // not in the table: empty, or the twin of one that is (`forget`)
+const TIERS: u32 = 7;
 
 let top: u32 = 0; // sets ever used
 let free: u32 = 0; // first of the free ones, which are linked by SET_REFS
@@ -26,10 +29,11 @@ let memoTo: u32 = 0;
 @inline function recordBytes(): usize { return <usize>WORDS * SET_STRIDE; }
 @inline export function recordOf(set: u32): usize { return SETS + <usize>set * recordBytes(); }
 @inline function hashOf(set: u32): u32 { return load<u32>(SET_HASH + (<usize>set << 2)); }
-@inline function refsOf(set: u32): u32 { return load<u32>(SET_REFS + (<usize>set << 2)); }
+@inline export function refsOf(set: u32): u32 { return load<u32>(SET_REFS + (<usize>set << 2)); }
 @inline function setRefs(set: u32, refs: u32): void { store<u32>(SET_REFS + (<usize>set << 2), refs); }
 /** Which tiers of the set have somebody, bit by bit. */
-@inline export function tiersOf(set: u32): u32 { return <u32>load<u8>(SET_TIERS + <usize>set); }
+@inline export function tiersOf(set: u32): u32 { return <u32>load<u8>(SET_TIERS + <usize>set) & TIERS; }
+@inline export function isListed(set: u32): bool { return !(load<u8>(SET_TIERS + <usize>set) & UNLISTED); }
 @inline function slot(place: u32): usize { return SET_TABLE + (<usize>place << 1); }
 
 /** What a bit adds to a set's hash. */
@@ -53,6 +57,15 @@ export function holds(set: u32, rank: u32): bool {
 
 /** Whether the rank has a name of its own for the block, which it holds. */
 @inline export function namesItself(set: u32, rank: u32): bool { return hasIn(set, rank, OWN); }
+
+/** How many ranks have a name of their own for the block. */
+export function ownNames(set: u32): u32 {
+  if (!set) return 0;
+  let names: u64 = 0;
+  const from = recordOf(set) + (<usize>(OWN * WORDS) << 3);
+  for (let word: u32 = 0; word < WORDS; word++) names += popcnt(load<u64>(from + (<usize>word << 3)));
+  return <u32>names;
+}
 
 /**
  * The same set with the rank in the tier, and under a name of its own if it comes with one; its entry counted. FULL when it would be one set
@@ -102,7 +115,7 @@ export function release(set: u32): void {
   const refs = refsOf(set) - 1;
   setRefs(set, refs);
   if (refs) return;
-  unlist(set);
+  if (isListed(set)) unlist(set);
   store<u8>(SET_TIERS + <usize>set, FREE);
   setRefs(set, free);
   free = set;
@@ -171,27 +184,47 @@ function unlist(set: u32): void {
   store<u16>(slot(hole), 0);
 }
 
-/** Takes a rank out of every set. Those that lose their last one stay, empty, until their entries release them; true when there are any. */
+/**
+ * Takes a rank out of every set. Those that lose their last one, and those that become equal to another, stay as they are but unlisted, until their
+ * entries are looked through (`current`); true when there are any.
+ */
 export function forget(rank: u32): bool {
   memoFrom = FULL;
   memory.fill(SET_TABLE, 0, (<usize>SET_MASK + 1) << 1);
-  let emptied = false;
-  const bit = ~(<u64>1 << <u64>(rank & 63));
+  let unlisted = false;
   for (let set: u32 = 1; set <= top; set++) {
     if (load<u8>(SET_TIERS + <usize>set) == FREE) continue;
     const record = recordOf(set);
+    let hash = hashOf(set);
     for (let plane: u32 = 0; plane <= OWN; plane++) {
       if (!hasIn(set, rank, plane)) continue;
       const at = bitAt(record, rank, plane);
-      store<u64>(at, load<u64>(at) & bit);
-      store<u32>(SET_HASH + (<usize>set << 2), hashOf(set) ^ hashPart(rank, plane));
+      store<u64>(at, load<u64>(at) ^ (<u64>1 << <u64>(rank & 63)));
+      hash ^= hashPart(rank, plane);
     }
+    store<u32>(SET_HASH + (<usize>set << 2), hash);
     const tiers = tiersIn(record);
-    store<u8>(SET_TIERS + <usize>set, <u8>tiers);
-    if (!tiers) emptied = true;
-    let place = hashOf(set) & SET_MASK;
-    while (load<u16>(slot(place))) place = (place + 1) & SET_MASK;
-    store<u16>(slot(place), <u16>set);
+    const listed = tiers != 0 && list(set, hash);
+    store<u8>(SET_TIERS + <usize>set, listed ? <u8>tiers : <u8>tiers | UNLISTED);
+    if (!listed) unlisted = true;
   }
-  return emptied;
+  return unlisted;
+}
+/** Puts a set into the table; false where an equal one is there already. */
+function list(set: u32, hash: u32): bool {
+  let place = hash & SET_MASK;
+  while (true) {
+    const other = <u32>load<u16>(slot(place));
+    if (!other) break;
+    if (hashOf(other) == hash && same(recordOf(other), recordOf(set))) return false;
+    place = (place + 1) & SET_MASK;
+  }
+  store<u16>(slot(place), <u16>set);
+  return true;
+}
+/** The listed set that is equal to an unlisted one, its entry counted: 0 for an empty one, FULL where there is no room to list it. */
+export function current(set: u32): u32 {
+  if (!tiersOf(set)) return 0;
+  copy(SCRATCH, recordOf(set));
+  return intern(hashOf(set));
 }

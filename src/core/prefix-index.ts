@@ -18,6 +18,7 @@ interface Exports extends Record<string, unknown> {
   configure(words: number, seedLow: number, seedHigh: number, provenance: number): void;
   entryCap(): number;
   aliasCap(): number;
+  aliasCount(): number;
   setCap(): number;
   stored(
     rank: number,
@@ -42,7 +43,7 @@ interface Exports extends Record<string, unknown> {
 const MIB = 1 << 20;
 const PAGE_BYTES = 65_536;
 /** Pages that the module's import allows (asconfig.json). */
-const MOST_PAGES = 16_384;
+const MOST_PAGES = 8_192;
 const DEFAULT_BYTES = 64 * MIB;
 const DEFAULT_RANKS = 64;
 const MOST_RANKS = 1024;
@@ -60,7 +61,6 @@ const ROW_WORDS = 8;
 /** Positions of assembly/prefix/layout.ts. */
 const CELLS = {
   entries: 0,
-  aliases: 1,
   sets: 2,
   evicted: 3,
   unknownParents: 4,
@@ -68,7 +68,8 @@ const CELLS = {
   refusedByAliases: 6,
   renamed: 7,
   unknownRemovals: 8,
-  evictedAliases: 9,
+  evictedByAliases: 9,
+  evictedBySets: 10,
 } as const;
 
 let compiled: Promise<WebAssembly.Module> | undefined;
@@ -109,7 +110,7 @@ export class PrefixIndex implements PrefixIndexLike {
     this.#names = new Uint32Array(buffer, at('NAMES'), this.#partBlocks * 2);
     this.#rows = this.#locals;
     this.#rowLongs = new BigUint64Array(buffer, at('LOCALS'), this.#partBlocks);
-    this.#cells = new Uint32Array(buffer, at('CELLS'), Object.keys(CELLS).length);
+    this.#cells = new Uint32Array(buffer, at('CELLS'), Math.max(...Object.values(CELLS)) + 1);
     const ends = (tier: number) => new Uint32Array(buffer, at('ENDS') + tier * at('RANK_CAP') * 4, this.ranks);
     this.#depths = { device: ends(0), host: ends(1), disk: ends(2), deepest: 0 };
   }
@@ -123,7 +124,7 @@ export class PrefixIndex implements PrefixIndexLike {
     if (!Number.isInteger(bytes) || bytes < MIB || bytes > MOST_PAGES * PAGE_BYTES) {
       throw new ConfigError(
         'index-bytes',
-        `the GPU index's bytes is ${bytes}; give a whole number from ${MIB} (1 MiB) to ${MOST_PAGES * PAGE_BYTES} (1 GiB); a block takes 40.`,
+        `the GPU index's bytes is ${bytes}; give a whole number from ${MIB} (1 MiB) to ${MOST_PAGES * PAGE_BYTES} (512 MiB); a block takes 40.`,
       );
     }
     if (!Number.isInteger(ranks) || ranks < 1 || ranks > MOST_RANKS) {
@@ -158,9 +159,9 @@ export class PrefixIndex implements PrefixIndexLike {
     return outcome;
   }
 
-  /** Blocks left a tier of a rank; throws likewise. */
+  /** Blocks left a tier of a rank. Throws `index-rank`. */
   removed(rank: number, tier: IndexTier, lows: Uint32Array, at: number, count: number): number {
-    this.#check(rank, count);
+    this.#check(rank, 0);
     let known = 0;
     for (let from = at, left = count; left > 0; ) {
       const part = Math.min(left, this.#partBlocks);
@@ -240,6 +241,7 @@ export class PrefixIndex implements PrefixIndexLike {
     return {
       ...counts,
       entryCap: this.#exports.entryCap(),
+      aliases: this.#exports.aliasCount(),
       aliasCap: this.#exports.aliasCap(),
       setCap: this.#exports.setCap(),
       ranks: this.ranks,

@@ -6,7 +6,7 @@ export type IndexTier = 'device' | 'host' | 'disk';
 
 /** How an index is made. */
 export interface PrefixIndexOptions {
-  /** Memory for everything, reserved at start, in bytes: 1 MiB … 1 GiB. Default 64 MiB. */
+  /** Memory for everything, reserved at start, in bytes: 1 MiB … 512 MiB. Default 64 MiB. */
   readonly bytes?: number;
   /** Most worker ranks: 1 … 1,024, rounded up to a multiple of 64. Default 64. */
   readonly ranks?: number;
@@ -79,8 +79,10 @@ export interface PrefixIndexStats {
   readonly memoryBytes: number;
   /** Blocks that went since there were too many. */
   readonly evicted: number;
-  /** (block, rank) pairs that went since there were too many of those with a record of their own. */
-  readonly evictedAliases: number;
+  /** Of these, since there were too many names … */
+  readonly evictedByAliases: number;
+  /** … or too many sets. */
+  readonly evictedBySets: number;
   readonly unknownParents: number;
   /** Blocks not stored because the sets, or the aliases, were full. */
   readonly refusedBySets: number;

@@ -54,7 +54,15 @@ export class ReferencePrefixIndex implements PrefixIndexLike {
   readonly #named = new Map<number, Map<bigint, Block>>();
   readonly #blocks = new Set<Block>();
   #clock = 0;
-  readonly #counts = { evicted: 0, evictedAliases: 0, unknownParents: 0, renamed: 0, unknownRemovals: 0, lookups: 0 };
+  readonly #counts = {
+    evicted: 0,
+    evictedByAliases: 0,
+    evictedBySets: 0,
+    unknownParents: 0,
+    renamed: 0,
+    unknownRemovals: 0,
+    lookups: 0,
+  };
 
   constructor({
     ranks = DEFAULT_RANKS,
