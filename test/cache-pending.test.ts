@@ -133,6 +133,53 @@ test('pending: a reconcile is refused while it lasts, and its token is spent', a
   assert.not(pool.cache.reconcile(token, prompt.keys(pool.contract), watermark).accepted);
 });
 
+test('pending: decoded objects are dropped likewise: what they would have removed is not credited afterwards', async () => {
+  const { pool, prompt, pending } = await filledPool();
+  pending(true);
+  pool.sendDecoded('removed', prompt, 1);
+  pool.sendDecoded('stored', prompt);
+  pending(false);
+  assert.equal([pool.hits(prompt), pool.objects, pool.clears('pending')], [0, 0, 1]);
+  pool.sendDecoded('stored', prompt);
+  assert.is(pool.hits(prompt), 3);
+  pending(true);
+  pool.sendDecoded('removed', prompt, 2);
+  pool.send([]);
+  pending(false);
+  assert.equal([pool.hits(prompt), pool.clears('pending')], [0, 2], 'the next time clears again, and once');
+});
+
+test('pending: decoded objects that come meanwhile void an open reconcile', async () => {
+  const { pool, prompt, pending } = await filledPool();
+  const token = pool.cache.beginReconcile();
+  pending(true);
+  pool.sendDecoded('removed', prompt);
+  pending(false);
+  const result = pool.cache.reconcile(token, prompt.keys(pool.contract), { s0: 1, firstSequence: null });
+  assert.equal(result, { accepted: false, reason: 'pending' });
+  assert.is(pool.objects, 0);
+});
+
+test('pending: where it can’t be told, changes are unread; each time is counted', async () => {
+  const fault = { on: false };
+  const isPending = () => {
+    if (fault.on) throw new Error('gone');
+    return false;
+  };
+  const pool = await Pool.open({}, { isPending });
+  const prompt = pool.filled(1, 3);
+  fault.on = true;
+  assert.is(pool.hits(prompt), 0);
+  const [why] = pool.explain(prompt).reasons;
+  assert.is(why!.code, 'pending');
+  assert.match(why!.text, /isPending threw/);
+  assert.equal(pool.teach(pool.prompt(2, 1)).refused, 'pending');
+  assert.is(pool.send([]).fate, 'pending');
+  assert.is(pool.cache.stats().pendingFaults, 4);
+  fault.on = false;
+  assert.equal([pool.hits(prompt), pool.explain(prompt).reasons[0]!.code], [0, 'residency-empty']);
+});
+
 test('pending is asked at every call', async () => {
   let asked = 0;
   const pool = await Pool.open({}, { isPending: () => ++asked < 0 });
@@ -140,6 +187,7 @@ test('pending is asked at every call', async () => {
   const calls = [
     () => pool.teach(prompt),
     () => pool.send([]),
+    () => pool.sendDecoded('stored', prompt),
     () => pool.hits(prompt),
     () => pool.explain(prompt),
     () => pool.cache.reconcile(pool.cache.beginReconcile(), [], { s0: 1, firstSequence: null }),

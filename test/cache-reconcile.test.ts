@@ -304,6 +304,7 @@ const voiding: Readonly<Record<string, readonly [reason: string, breaking: Break
       pending(false);
     },
   ],
+  'decoded objects': ['decoded-evidence', (pool) => pool.sendDecoded('stored', pool.prompt(1, 2))],
   'a second one': ['superseded', (pool) => pool.cache.beginReconcile()],
 };
 
@@ -330,6 +331,15 @@ for (const [what, [reason, breaking]] of Object.entries(voiding)) {
     assert.is(pool.objects, 4);
   });
 }
+
+test('voided by decoded objects: what they removed is not credited from an older list', async () => {
+  const { pool, prompt, keys } = await learnedPool();
+  pool.sendDecoded('stored', prompt);
+  const token = pool.cache.beginReconcile();
+  pool.sendDecoded('removed', prompt, 1);
+  assert.not(pool.cache.reconcile(token, keys, NOTHING_RECEIVED).accepted);
+  assert.is(pool.hits(prompt), 1);
+});
 
 test('voided: the earlier of two is superseded, the later one counts', async () => {
   const { pool, prompt, keys } = await learnedPool();

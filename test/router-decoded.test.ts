@@ -34,12 +34,7 @@ class Numbers {
   constructor(prompt: Prompt) {
     this.locals = blockHashes(prompt.tokens, prompt.blockSize);
     this.hashes = BigUint64Array.from({ length: prompt.blocks }, (_, block) => hashOf(prompt, block));
-    this.digests = new Uint32Array(prompt.blocks * 8);
-    const bytes = new Uint8Array(this.digests.buffer);
-    for (let block = 0; block < prompt.blocks; block++) {
-      bytes.set(Buffer.from(prompt.digest(block), 'hex').subarray(0, 24), block * 32);
-      this.digests.set(new Uint32Array(this.hashes.buffer, block * 8, 2), block * 8 + 6);
-    }
+    this.digests = prompt.digestWords;
   }
 
   blocks(first: number, end: number): IndexedBlocks {

@@ -4,6 +4,7 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { shown } from '../src/contract/descriptor.js';
 import { ConfigError } from '../src/errors.js';
 import { Feedback, type FeedbackOptions, type PrefixMarks } from '../src/router/feedback.js';
 import { fingerprint, hashWords, markCount, markPosition } from '../src/router/prefix-marks.js';
@@ -272,16 +273,58 @@ test('a limit is no less limited', () => {
   assert.is(told.limit(P.subarray(0, limit)), limit);
 });
 
-test('a full report between strikes begins the count anew', () => {
+test('a full report takes back one strike', () => {
   const told = new Told();
   told.short(P, 50, 2);
   told.report(P, 100);
+  told.report(P, 52);
+  assert.is(told.limit(P), 100);
+  told.report(P, 52);
+  assert.is(told.limit(P), 50);
+});
+
+test('with every strike taken back, what was seen at them counts no more', () => {
+  const told = new Told();
+  told.short(P, 50, 2);
+  for (let i = 0; i < 2; i++) told.report(P, 100);
   assert.is(told.stats.marks, 0);
   told.short(P, 52, 2);
   assert.is(told.limit(P), 100);
   told.report(P, 52);
-  assert.is(told.limit(P), 52, 'what was seen before counts no more');
+  assert.is(told.limit(P), 52);
 });
+
+test('a full report takes back a strike that still counts, and no older one', () => {
+  const told = new Told();
+  told.report(P, 50);
+  told.now = HOUR + 1;
+  told.short(P, 50, 2);
+  told.report(P, 100);
+  told.report(P, 50);
+  assert.is(told.limit(P), 100);
+});
+
+// One rank that restores nothing serves the same prefix as others that restore all of it.
+const mixes: readonly { name: string; full: readonly boolean[]; withheldAt: number | null }[] = [
+  { name: 'two of three short', full: [false, false, true], withheldAt: 5 },
+  { name: 'two of three short, the full one first', full: [true, false, false], withheldAt: 6 },
+  { name: 'three of five short, in turn', full: [false, true, false, true, false], withheldAt: 11 },
+  { name: 'every second short', full: [false, true], withheldAt: null },
+  { name: 'one of eight short', full: [false, true, true, true, true, true, true, true], withheldAt: null },
+];
+for (const { name, full, withheldAt } of mixes) {
+  test(`${name}: ${withheldAt === null ? 'not withheld' : `withheld at report ${withheldAt}`}`, () => {
+    const told = new Told();
+    for (let report = 1; report <= 100; report++) {
+      told.now = report * SECOND;
+      told.report(P, full[(report - 1) % full.length] ? 100 : 50);
+      const withheld = told.limit(P) < 100;
+      assert.is(withheld, withheldAt === report, `report ${report}`);
+      if (withheld) return;
+    }
+    assert.is(withheldAt, null);
+  });
+}
 
 test('a short report clears the marks that it reaches', () => {
   const told = new Told();
@@ -445,6 +488,24 @@ test('where the clock jumps back it stays withheld for no longer than it was to 
   assert.is(told.limit(P), 100);
 });
 
+test('one lookup at a wild time ends no withholding for those that follow', () => {
+  for (const wild of [1e300, -1e300, Number.POSITIVE_INFINITY, Number.NaN]) {
+    const told = new Told();
+    told.short(P, 50);
+    assert.is(told.feedback.limitFor(P, 100, wild), 100);
+    assert.is(told.limit(P), 50, `after ${wild}`);
+  }
+});
+
+test('one report at a wild time ends no withholding of another prefix', () => {
+  const told = new Told();
+  told.short(P, 50);
+  told.now = 1e300;
+  told.short(prompt(100, 2), 50);
+  told.now = SECOND;
+  assert.is(told.limit(P), 50);
+});
+
 test('a time that is no number limits nothing', () => {
   const told = new Told();
   told.short(P, 50);
@@ -593,7 +654,7 @@ for (const { options, code } of wrongOptions) {
     assert.throws(
       () => new Feedback(options),
       (error: unknown) =>
-        error instanceof ConfigError && error.code === code && error.message.includes(`${name} is ${value}`),
+        error instanceof ConfigError && error.code === code && error.message.includes(`${name} is ${shown(value)}`),
     );
   });
 }
@@ -645,7 +706,7 @@ class Model {
     let length = 0;
     for (const report of said) {
       if (report.cached === 'full') {
-        strikes = [];
+        strikes = strikes.filter((at) => report.now - at <= HOUR).slice(1);
         probation = false;
         continue;
       }

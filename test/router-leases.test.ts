@@ -261,11 +261,12 @@ for (const cachedTokens of [-1, 1.5, Number.NaN, 101, '7' as unknown as number])
 test('cached tokens that were not reported are unknown, and no fault', () => {
   const { leases, heard } = open();
   leases.open(REQUEST, 0).complete(1, { cachedTokens: null });
+  leases.open(REQUEST, 0).complete(1, null);
   leases.open(REQUEST, 0).complete(1);
   leases.open(REQUEST, 0).complete(1, { cachedTokens: 0 });
   assert.equal(
     heard.map(({ cachedTokens }) => cachedTokens),
-    [null, null, 0],
+    [null, null, null, 0],
   );
   assert.is(leases.stats().malformed, 0);
 });

@@ -1,5 +1,6 @@
 // The oracle end to end through `Router`: a case's GPU events go in as worker messages, its objects as the master's, and the decision's
-// credited tokens must be what vLLM restores. The reference's 12 published cases, where they are at hand, and 40 of this project's 600.
+// credited tokens must be what vLLM restores. The reference's 12 published cases, where they are at hand (a notice says when they are not), and
+// 40 of this project's 600.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { descriptorFromCase } from '../src/contract/index.js';
@@ -51,9 +52,8 @@ for (const [index, oracleCase] of (upstream ?? []).entries()) {
   });
 }
 
-test('upstream: all 12 cases', () => {
-  if (upstream !== null) assert.is(upstream.length, 12);
-});
+if (upstream === null) test.skip('upstream: skipped, the reference’s 12 cases are not here', () => {});
+else test('upstream: all 12 cases', () => assert.is(upstream.length, 12));
 
 const cases = ownCases();
 const step = cases.length / CASES_RUN;

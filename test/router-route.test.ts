@@ -10,6 +10,7 @@ import type { PolicyOption } from '../src/router/policies.js';
 import type { PolicyCandidate, PolicyRequest } from '../src/router/policy-custom.js';
 import type { RouteRequest } from '../src/router/prompt.js';
 import { Router } from '../src/router/router.js';
+import type { RouterOptions } from '../src/router/router-options.js';
 import { RouterPool, SHARED } from './support/router-pool.js';
 
 const explain = true;
@@ -365,6 +366,24 @@ const refusedRequests: readonly (readonly [string, RouteRequest])[] = [
   ['a LoRA name that is no text', { tokens: [1], loraName: 7 as unknown as string }],
   ['a salt that is no text', { tokens: [1], cacheSalt: {} as unknown as string }],
   ['half a token expected', { tokens: [1], expectedOutputTokens: 0.5 }],
+  ['no request', null as unknown as RouteRequest],
+  ['a text in place of a request', 'text' as unknown as RouteRequest],
+  ['signed 32-bit tokens', { tokens: new Int32Array(40) as unknown as number[] }],
+  ['a token past 32 bits', { tokens: [1, 2 ** 32] }],
+  ['a token below 0', { tokens: [1, -1] }],
+  ['half a token', { tokens: [0.5] }],
+  ['a token that is no number', { tokens: [Number.NaN] }],
+  ['a token that is a BigInt', { tokens: [1n] as unknown as number[] }],
+  ['a token that is a text', { tokens: ['1'] as unknown as number[] }],
+  ['nothing among the tokens', { tokens: [1, undefined as unknown as number, 3] }],
+  ['a list that is all holes', { tokens: new Array<number>(2 ** 32 - 1) }],
+  ['a time that is a text', { tokens: [1], now: '5' as unknown as number }],
+  ['a time that can’t be shown', { tokens: [1], now: Object.create(null) as number }],
+  ['one id allowed', { tokens: [1], allowed: 'abc' }],
+  ['a number allowed', { tokens: [1], allowed: 5 as unknown as string[] }],
+  ['an object allowed', { tokens: [1], allowed: {} as unknown as string[] }],
+  ['half an id allowed', { tokens: [1], allowed: [0.5] }],
+  ['an object among the allowed', { tokens: [1], allowed: [Object.create(null) as string] }],
 ];
 
 for (const [name, request] of refusedRequests) {
@@ -375,6 +394,36 @@ for (const [name, request] of refusedRequests) {
     assert.is(pool.router.stats().decisions.decisions, 0);
   });
 }
+
+test('ids that are no tokens get no credit of those that they would be cut to', async () => {
+  const pool = await RouterPool.shared(1);
+  const prompt = pool.prompt(1, 5);
+  pool.offload(0, prompt);
+  const ids = Array.from(prompt.tokens);
+  assert.is(pool.route(prompt, { tokens: ids }).blocks.shared, 5);
+  for (const spoil of [(id: number) => id + 2 ** 32, (id: number) => id - 2 ** 32, (id: number) => id + 0.5]) {
+    assert.is(errorOf(() => pool.route(prompt, { tokens: ids.map(spoil) })).code, 'route-request');
+    const last = ids.with(-1, spoil(ids.at(-1)!));
+    assert.is(errorOf(() => pool.route(prompt, { tokens: last })).code, 'route-request', 'behind the last full block');
+  }
+});
+
+test('null in a request is what was left out', async () => {
+  const nothing = { now: null, expectedOutputTokens: null, sharedCacheMultiplier: null, allowed: null };
+  const seen = [];
+  for (const request of [{}, nothing]) {
+    const pool = await RouterPool.shared(1);
+    const prompt = pool.prompt(1, 5);
+    pool.offload(0, prompt);
+    pool.route(prompt, { now: 7 }).lease.complete(8, null);
+    const { cost, blocks, lease } = pool.route(prompt, request);
+    lease.attach({ ended: ({ totalTime }) => seen.push(totalTime) });
+    lease.complete(10);
+    seen.push(cost, blocks);
+  }
+  assert.equal(seen.slice(0, 3), seen.slice(3));
+  assert.is(seen[0], 2, 'from the last report on');
+});
 
 test('refused: a multiplier out of range', async () => {
   const pool = await RouterPool.shared(1);
@@ -511,6 +560,54 @@ test('a cancelled request is nobody’s failure', async () => {
   for (let i = 0; i < 5; i++) pool.route(prompt, { now: 1 }).lease.cancel(2);
   assert.is(idOf(pool.route(prompt, { now: 3 })), 0);
   assert.is(pool.router.stats().leases.cancelled, 5);
+});
+
+test('times in reports alone: a rank that fails rests, and comes back', async () => {
+  const pool = await RouterPool.open();
+  for (const id of [0, 1, 2]) pool.add(id);
+  const prompt = pool.prompt(1, 4);
+  pool.announce(0, prompt);
+  let clock = 1_796_000_000_000;
+  const run = (requests: number): number => {
+    let failed = 0;
+    for (let i = 0; i < requests; i++) {
+      const { worker, lease } = pool.route(prompt);
+      clock += 10;
+      if (worker.id !== 0) lease.complete(clock);
+      else {
+        failed++;
+        lease.fail(clock);
+      }
+    }
+    return failed;
+  };
+  assert.is(run(400), 3);
+  assert.ok(pool.router.workers()[0]!.ranks[0]!.resting);
+  clock += 5000;
+  assert.is(run(400), 1, 'one try after its rest');
+});
+
+test('times in reports alone: feedback withholds, and ends', async () => {
+  const pool = await RouterPool.shared(1);
+  const [prompt, other] = [pool.prompt(1, 40), pool.prompt(2, 4)];
+  pool.offload(0, prompt);
+  const clock = 1_796_000_000_000;
+  for (let i = 0; i < 3; i++) pool.route(prompt).lease.complete(clock + i, { cachedTokens: 0 });
+  assert.is(pool.route(prompt).sharedReason?.code, 'withheld');
+  pool.route(other).lease.complete(clock + 61_000);
+  assert.is(pool.route(prompt).blocks.shared, 40);
+});
+
+test('one wild time, in a request or a report, rules no longer than until the next one', async () => {
+  const pool = await RouterPool.open();
+  for (const id of [0, 1]) pool.add(id);
+  const prompt = pool.prompt(1, 4);
+  pool.announce(0, prompt);
+  for (let i = 0; i < 3; i++) pool.route(prompt, { now: 1000 }).lease.fail(1000);
+  pool.route(prompt, { now: 1e300 }).lease.cancel(1e300);
+  assert.is(idOf(pool.route(prompt)), 0);
+  pool.route(prompt, { allowed: [1] }).lease.complete(1001);
+  assert.is(idOf(pool.route(prompt)), 1);
 });
 
 test('the time is the latest that the router was told, where a request names none', async () => {
@@ -749,6 +846,117 @@ test('a policy that routes while it is asked fails its candidate, not the reques
   assert.is(pools[0]!.router.stats().decisions.policyFaults, 1);
 });
 
+for (const [call, change] of [
+  ['addWorker', (router: Router) => router.addWorker({ id: 9 })],
+  ['removeWorker', (router: Router) => router.removeWorker(0)],
+  ['setDraining', (router: Router) => router.setDraining(0, true)],
+  ['dispose', (router: Router) => router.dispose()],
+] as const) {
+  test(`a policy can't call ${call} while it is asked: its candidate is out, the workers are as they were`, async () => {
+    const pools: RouterPool[] = [];
+    const policy = ({ worker }: PolicyCandidate) => {
+      if (worker.id === 0) change(pools[0]!.router);
+      return 1;
+    };
+    pools.push(await RouterPool.open({ policy }));
+    const [{ router }] = pools as [RouterPool];
+    for (const id of [0, 1]) router.addWorker({ id });
+    assert.is(idOf(router.route({ tokens: [1] })), 1);
+    const { policyFaults, policyFaultsBy, reentries } = router.stats().decisions;
+    assert.equal([policyFaults, policyFaultsBy['threw'], reentries], [1, 1, 1]);
+    assert.equal(
+      router.workers().map(({ id, draining }) => [id, draining]),
+      [
+        [0, false],
+        [1, false],
+      ],
+    );
+    change(router);
+  });
+}
+
+test('a policy that swallows the refusal has changed nothing either: load is with whoever got the request', async () => {
+  const pools: RouterPool[] = [];
+  const policy = ({ worker }: PolicyCandidate) => {
+    try {
+      pools[0]!.router.removeWorker('first');
+      pools[0]!.router.addWorker({ id: 'next' });
+    } catch {
+      // As if nothing had happened.
+    }
+    return worker.id === 'first' ? 0 : 1;
+  };
+  pools.push(await RouterPool.open({ policy }));
+  const [{ router }] = pools as [RouterPool];
+  for (const id of ['first', 'second']) router.addWorker({ id });
+  assert.is(idOf(router.route({ tokens: new Uint32Array(100) })), 'first');
+  assert.equal(
+    router.workers().map(({ id, ranks }) => [id, ranks[0]!.load.activeRequests]),
+    [
+      ['first', 1],
+      ['second', 0],
+    ],
+  );
+  assert.equal([router.stats().decisions.reentries, router.stats().decisions.policyFaults], [2, 0]);
+});
+
+test('isPending can’t change the workers while a request asks it: it counts as having thrown', async () => {
+  const pools: RouterPool[] = [];
+  let armed = false;
+  const isPending = () => armed && pools[0]!.router.removeWorker(0);
+  pools.push(await RouterPool.shared(1, { cache: { isPending } }));
+  const [pool] = pools as [RouterPool];
+  const prompt = pool.prompt(1, 6);
+  pool.offload(0, prompt);
+  armed = true;
+  assert.is(pool.route(prompt).sharedReason?.code, 'pending');
+  assert.is(pool.router.workers().length, 1);
+  assert.is(pool.router.stats().cache!.pendingFaults, pool.router.stats().decisions.reentries);
+});
+
+test('a policy’s cost is called as its method; a bare function’s as none', async () => {
+  class Mine {
+    readonly name = 'mine';
+    readonly inputs = ['load'] as const;
+    readonly favourite = 1;
+    cost({ worker }: PolicyCandidate): number {
+      return worker.id === this.favourite ? 0 : 1;
+    }
+  }
+  let bare: unknown = 'not asked';
+  function cost(this: unknown): number {
+    bare = this;
+    return 0;
+  }
+  for (const policy of [new Mine(), cost]) {
+    const pool = await RouterPool.open({ policy });
+    for (const id of [0, 1, 2]) pool.add(id);
+    const { fallback, worker } = pool.route(pool.prompt(1, 3));
+    assert.not(fallback);
+    if (policy !== cost) assert.is(worker.id, 1);
+  }
+  assert.is(bare, undefined);
+});
+
+test('an asynchronous policy is a fault of its own kind, and what becomes of its promises is nobody’s surprise', async () => {
+  const unhandled: unknown[] = [];
+  const listener = (reason: unknown) => unhandled.push(reason);
+  process.on('unhandledRejection', listener);
+  const thenable = {
+    // biome-ignore lint/suspicious/noThenProperty: the case
+    then: (_: unknown, reject: (reason: Error) => void) => reject(new Error('later')),
+  };
+  for (const answer of [() => Promise.reject(new Error('later')), () => thenable]) {
+    const pool = await RouterPool.open({ policy: answer as unknown as PolicyOption });
+    pool.add(0);
+    assert.ok(pool.route(pool.prompt(1, 3)).fallback);
+    assert.equal(pool.router.stats().decisions.policyFaultsBy, { threw: 0, 'no-price': 0, promise: 1 });
+  }
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off('unhandledRejection', listener);
+  assert.equal(unhandled, []);
+});
+
 test('settings whose costs are infinite fall back to load as well', async () => {
   const pool = await RouterPool.open({ settings: { prefillLoadScale: Number.MAX_VALUE } });
   pool.add(0);
@@ -860,6 +1068,30 @@ test('options are refused by name', async () => {
     [{ feedback: { strikes: 0 } }, 'feedback-strikes'],
     [{ ttft: { halfLife: 0 } }, 'half-life'],
     [{ ...SHARED, cache: { limits: { edges: 0 } } }, 'limits-edges'],
+    [null as unknown as object, 'malformed-options'],
+    ['kv' as unknown as object, 'malformed-options'],
+    [{ settings: null }, 'malformed-settings'],
+    [{ role: null }, 'role'],
+    [{ revisions: 7 }, 'revisions'],
+    ...(['index', 'cache', 'events', 'leases', 'feedback', 'health'] as const).flatMap((part) => [
+      [{ [part]: { nonsense: 1 } }, 'unknown-option'] as const,
+      [{ [part]: 'text' }, 'malformed-option'] as const,
+      [{ [part]: [] }, 'malformed-option'] as const,
+    ]),
+    [{ ttft: { nonsense: 1 } }, 'unknown-setting'],
+    [{ cache: { limits: { nonsense: 1 } } }, 'unknown-option'],
+    [{ cache: { limits: 5 } }, 'cache-limits'],
+    [{ cache: { limits: { edges: '9' } } }, 'limits-edges'],
+    [{ cache: { isPending: true } }, 'cache-is-pending'],
+    [{ cache: { tableSeed: 5 } }, 'cache-table-seed'],
+    [{ index: { tableSeed: 5 } }, 'index-table-seed'],
+    [{ index: { provenance: 'yes' } }, 'index-provenance'],
+    [{ index: { bytes: null } }, 'index-bytes'],
+    [{ index: { ranks: Symbol('ranks') } }, 'index-ranks'],
+    [{ events: { publishers: Object.create(null) } }, 'limits-publishers'],
+    [{ feedback: { maxMarks: Object.create(null) } }, 'feedback-max-marks'],
+    [{ health: { restFor: null } }, 'health-rest-for'],
+    [{ leases: { maxOpen: Symbol('leases') } }, 'max-open-leases'],
   ];
   for (const [options, code] of rows) {
     const error = await Router.create(options).then(
@@ -869,6 +1101,14 @@ test('options are refused by name', async () => {
     assert.instance(error, ConfigError, code);
     assert.is((error as ConfigError).code, code);
   }
+});
+
+test('a part’s options that are null, or undefined in part, are those by default', async () => {
+  const none = { index: null, cache: null, events: null, leases: null, ttft: null, feedback: null, health: null };
+  const router = await Router.create({ ...none, policy: 'ttft' });
+  assert.is(router.stats().index.ranks, 64);
+  const partly = { index: { bytes: 4 << 20, ranks: undefined }, feedback: { strikes: undefined } };
+  await Router.create(partly as unknown as RouterOptions);
 });
 
 test.run();

@@ -183,6 +183,17 @@ const badWorkers: readonly (readonly [string, object, string])[] = [
   ['an adapter without a name', { id: 'a', adapters: [''] }, 'worker-adapters'],
   ['a descriptor as contract', { id: 'a', contract: smallDescriptor() }, 'worker-contract'],
   ['contract and descriptor', { id: 'a', contract: contractOf(), descriptor: {} }, 'worker-contract'],
+  ['a contract made by hand', { id: 'a', contract: { fingerprint: 'x', mainEventBlockSize: 16 } }, 'worker-contract'],
+  ['a copy of a contract', { id: 'a', contract: { ...contractOf() } }, 'worker-contract'],
+  ['a contract that is a text', { id: 'a', contract: 'x' }, 'worker-contract'],
+  ['a contract that is a list', { id: 'a', contract: [] }, 'worker-contract'],
+  ['an error as the reason', { id: 'a', contract: { invalid: new Error('no contract') } }, 'worker-contract'],
+  ['no reason', { id: 'a', contract: { invalid: undefined } }, 'worker-contract'],
+  ['draining that is no answer', { id: 'a', draining: 'yes' }, 'worker-draining'],
+  ['draining null', { id: 'a', draining: null }, 'worker-draining'],
+  ['ranks that are a number', { id: 'a', dpRanks: 2 }, 'worker-dp-ranks'],
+  ['a text in place of a worker', 'a' as unknown as object, 'worker-id'],
+  ['nothing in place of a worker', null as unknown as object, 'worker-id'],
 ];
 
 for (const [name, info, code] of badWorkers) {
@@ -199,6 +210,36 @@ for (const [name, info, code] of badWorkers) {
     assert.equal(pool.router.workers(), []);
   });
 }
+
+test('a worker that is refused leaves those before and after it as they are', async () => {
+  const pool = await RouterPool.open();
+  pool.add('good', { contract: null });
+  for (const [, info] of badWorkers) assert.throws(() => pool.router.addWorker(info as WorkerInfo));
+  for (const [, info] of badWorkers) {
+    if (info === null || typeof info !== 'object') continue;
+    assert.throws(() => pool.router.addWorker({ ...info, id: 'good', draining: 1 } as unknown as WorkerInfo));
+  }
+  pool.add('next', { contract: null });
+  assert.equal(admissions(pool), ['good/0: no-contract', 'next/0: no-contract']);
+  assert.is(pool.router.workers()[0]!.draining, false);
+  pool.router.route({ tokens: new Uint32Array(40) });
+});
+
+test('draining takes an answer, and nothing like one', async () => {
+  const pool = await RouterPool.open();
+  pool.add('a');
+  assert.is(
+    codeOf(() => pool.router.setDraining('a', 1 as unknown as boolean)),
+    'worker-draining',
+  );
+  assert.is(pool.router.workers()[0]!.draining, false);
+});
+
+test('ranks that are null are those by default', async () => {
+  const pool = await RouterPool.open();
+  pool.router.addWorker({ id: 'a', dpRanks: null } as unknown as WorkerInfo);
+  assert.equal(numbers(pool), ['a/0: 0']);
+});
 
 // ---- contracts ----
 
@@ -300,6 +341,29 @@ test('pending contract changes: no credit and no learning while they last', asyn
   assert.is(pool.route(prompt).sharedReason?.code, 'pending');
   assert.is(pool.announce(0, pool.prompt(2, 3)).learned, 0);
   pending = false;
+  assert.is(pool.route(prompt).blocks.shared, 6);
+});
+
+test('where isPending throws, contract changes count as unread, which is counted', async () => {
+  let broken = false;
+  const isPending = () => {
+    if (broken) throw new TypeError('no such table');
+    return false;
+  };
+  const pool = await RouterPool.shared(1, { cache: { isPending } });
+  const prompt = pool.prompt(1, 6);
+  pool.offload(0, prompt);
+  broken = true;
+  const { sharedReason, reasons } = pool.route(prompt, { explain });
+  assert.is(sharedReason?.code, 'pending');
+  assert.match(sharedReason!.text, /isPending threw/);
+  assert.is(reasons![0]!.code, 'pending');
+  assert.is(pool.announce(0, pool.prompt(2, 3)).learned, 0);
+  assert.is(pool.store(prompt).fate, 'pending');
+  assert.ok(pool.router.stats().cache!.pendingFaults >= 4);
+  broken = false;
+  assert.is(pool.route(prompt).sharedReason?.code, 'residency-empty');
+  pool.store(prompt);
   assert.is(pool.route(prompt).blocks.shared, 6);
 });
 
@@ -476,6 +540,22 @@ test('an event of more blocks than the index takes at once goes in whole', async
   };
   assert.is(pool.router.onWorkerMessage(0, workerMessage([event])).stored, blocks);
   assert.is(pool.router.route({ tokens }).blocks.device, blocks);
+});
+
+test('a removal of more blocks than the index takes at once is carried out, and what stands behind it too', async () => {
+  const pool = await RouterPool.open();
+  pool.add(0);
+  const [first, second] = [pool.prompt(1, 5), pool.prompt(2, 5)];
+  const hashes = Array.from({ length: 65_537 }, (_, i) => 10n ** 18n + BigInt(i));
+  hashes[65_536] = hashOf(first, 0);
+  const removals = [{ type: 'BlockRemoved', block_hashes: hashes, medium: 'GPU' }, blockRemoved(second)];
+  for (const prompt of [first, second]) pool.announce(0, prompt);
+  assert.is(pool.router.onWorkerMessage(0, workerMessage(removals)).removed, 6);
+  assert.equal([held(pool, first)['0/0'], held(pool, second)['0/0']], [0, 0]);
+  pool.announce(0, first);
+  const lows = new Uint32Array(BigUint64Array.from(hashes).buffer);
+  assert.is(pool.router.takeRemoved(0, 0, 'device', lows, 0, hashes.length), 1);
+  assert.is(held(pool, first)['0/0'], 0);
 });
 
 test('what a rank holds can be dumped, with each block’s eligibility', async () => {

@@ -52,7 +52,8 @@ export interface HitFacts {
   readonly requestBlocks: number;
   /** How residency last became empty, null if it never did. */
   readonly lastClear: string | null;
-  readonly digests: number;
+  /** Whether nothing at all is resident. Dear to find out, and so asked only where it may be the reason. */
+  readonly isEmpty: () => boolean;
 }
 
 const MISSING_SHOWN = 3;
@@ -68,7 +69,7 @@ export function hitReasons(facts: HitFacts): Reason[] {
     const text = `The prompt has ${tokens} tokens; the first restart point is ${size} tokens, and one token is always computed.`;
     found.push(reason('too-short', text));
   } else {
-    if (walked > 0 && facts.digests === 0) found.push(emptyReason(facts));
+    if (walked > 0 && facts.isEmpty()) found.push(emptyReason(facts));
     // With all that may be credited credited, what the block of the last token lacks is to blame for nothing.
     if (hit < most) found.push(...blocked.map((one) => blockedReason(facts, one)), walkReason(facts, most));
     if (hit < Math.min(walked, most) && blocked.length === 0) {

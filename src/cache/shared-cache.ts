@@ -66,6 +66,8 @@ export class SharedCache {
   #sequence: bigint | null = null;
   #stopped = false;
   #clearedForPending = false;
+  #pendingThrew = false;
+  #pendingFaults = 0;
   #scattered = false;
   #lastClear: string | null = null;
   #reconcile: ReconcileToken | null = null;
@@ -189,15 +191,19 @@ export class SharedCache {
     return { blocks: core.learnBlocks(blocks, false), refused: null };
   }
 
-  /** Applies objects that are decoded already, in their order and without a gap. For simulations, likewise. */
+  /**
+   * Applies objects that are decoded already, in their order and without a gap. For simulations, likewise. They void an open reconcile: no
+   * message of theirs could be applied again on top of its key list.
+   */
   applyObjects({ kind, medium, group, digests, at, count }: DecodedObjects): void {
-    if (this.#whyIdle() !== null) return;
-    const { core, plan } = this.#force!;
+    if (this.#stopped || this.#dropsForPending() || this.#force === null) return;
+    const { core, plan } = this.#force;
     const first = plan.prefixes.findIndex((prefix) => prefix.group === group);
     if (first < 0) return;
     const next = plan.prefixes.findIndex((prefix, id) => id > first && prefix.group !== group);
     const end = next < 0 ? plan.prefixes.length : next;
     this.#compact(core);
+    this.#reconcile?.voidFor('decoded-evidence');
     core.applyObjects({ removes: kind === 'removed', media: MEDIA[medium], first, end, digests, at, count });
   }
 
@@ -246,13 +252,7 @@ export class SharedCache {
     const step = sequenceStep(this.#sequence, sequence);
     if (step === 'duplicate') return this.#fate('duplicate', sequence);
     this.#sequence = sequence;
-    if (this.#isPending()) {
-      if (!this.#clearedForPending) this.#clear('pending');
-      this.#clearedForPending = true;
-      this.#reconcile?.voidFor('pending');
-      return this.#fate('pending', sequence);
-    }
-    this.#clearedForPending = false;
+    if (this.#dropsForPending()) return this.#fate('pending', sequence);
     if (this.#force === null) return this.#fate('no-contract', sequence);
     if (step === 'gap') this.#clear('gap');
     const { core } = this.#force;
@@ -354,7 +354,7 @@ export class SharedCache {
       tokens: query.tokenCount,
       requestBlocks: core.requestBlocks,
       lastClear: this.#lastClear,
-      digests: core.stats().digests,
+      isEmpty: () => core.digests === 0,
     });
     return { hits: { blocks: explanation.hit, tokens: explanation.hit * plan.blockSize }, reasons };
   }
@@ -372,18 +372,44 @@ export class SharedCache {
       messages: Object.fromEntries(this.#messages),
       refusals: Object.fromEntries(this.#refusals),
       clears: Object.fromEntries(this.#clears),
+      pendingFaults: this.#pendingFaults,
     };
   }
 
   #whyIdle(): 'stopped' | 'pending' | 'no-contract' | null {
     if (this.#stopped) return 'stopped';
-    if (this.#isPending()) return 'pending';
+    if (this.#pending()) return 'pending';
     return this.#force === null ? 'no-contract' : null;
+  }
+
+  /** Whether contract changes are unread. Where the caller's function can't say, they are. */
+  #pending(): boolean {
+    this.#pendingThrew = false;
+    try {
+      return this.#isPending();
+    } catch {
+      this.#pendingThrew = true;
+      this.#pendingFaults++;
+      return true;
+    }
+  }
+
+  /** Whether news of the store are dropped, for the contract is pending: then what was resident is no longer known. Cleared once. */
+  #dropsForPending(): boolean {
+    if (!this.#pending()) {
+      this.#clearedForPending = false;
+      return false;
+    }
+    if (!this.#clearedForPending) this.#clear('pending');
+    this.#clearedForPending = true;
+    this.#reconcile?.voidFor('pending');
+    return true;
   }
 
   #whyNot(query: CacheQuery): Reason | null {
     const idle = this.#whyIdle();
     if (idle === 'no-contract' && this.#tooLarge !== null) return reason('contract-too-large', this.#tooLarge);
+    if (idle === 'pending' && this.#pendingThrew) return reason(idle, PENDING_THREW);
     if (idle !== null) return reason(idle, IDLE_TEXT[idle]);
     const { blockSize } = this.#force!.plan;
     if (!query.eligible)
@@ -450,6 +476,8 @@ const IDLE_TEXT: Record<'stopped' | 'pending' | 'no-contract', string> = {
   pending: 'Contract changes of the workers are being read.',
   'no-contract': 'No validated contract is in force: no worker published one, or workers disagree.',
 } satisfies Partial<Record<ReasonCode, string>>;
+
+const PENDING_THREW = 'isPending threw, so that contract changes count as unread. Mend that function.';
 
 /** Counts under `key`; causes may come from callers, so their number is bounded. */
 function tally(counts: Map<string, number>, key: string): void {

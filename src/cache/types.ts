@@ -12,7 +12,10 @@ export interface CacheLimits {
 /** How a cache is made. */
 export interface SharedCacheOptions {
   readonly limits?: CacheLimits;
-  /** True while contract changes are unread: no hints, no learning. Asked at every call; must be cheap. */
+  /**
+   * True while contract changes are unread: no hints, no learning. Asked at every call; must be cheap. Where it throws they count as unread, and
+   * it is counted.
+   */
   readonly isPending?: () => boolean;
   /** Seed of the core's hash tables; fix it only for repeatable counters. Default random. */
   readonly tableSeed?: bigint;
@@ -113,4 +116,6 @@ export interface CacheStats {
   readonly messages: Readonly<Record<string, number>>;
   readonly refusals: Readonly<Record<string, number>>;
   readonly clears: Readonly<Record<string, number>>;
+  /** Times that `isPending` threw. */
+  readonly pendingFaults: number;
 }

@@ -35,6 +35,9 @@ export const DEFAULT_TENANT = 'default';
  */
 export const MAX_SPAN = 2 ** 31 - 1;
 
+/** Every contract that was made here: no JSON can get into it, and a copy of a contract is none. */
+const validated = new WeakSet<object>();
+
 /** What a descriptor is held against. */
 export interface ValidateOptions {
   /** The vLLM revisions to accept; default: the pinned one. */
@@ -372,7 +375,14 @@ export function validateContract(json: unknown, options: ValidateOptions = {}): 
   enforce(identityRules, readIdentity(json), revisions);
   const descriptor = readDescriptor(json);
   enforce(rules, descriptor, revisions);
-  return contractOf(descriptor);
+  const contract = contractOf(descriptor);
+  validated.add(contract);
+  return contract;
+}
+
+/** Whether this very object was made by `validateContract` in this process. */
+export function isValidatedContract(value: unknown): value is Contract {
+  return typeof value === 'object' && value !== null && validated.has(value);
 }
 
 function enforce<Subject>(table: readonly Rule<Subject>[], subject: Subject, revisions: RevisionSet): void {

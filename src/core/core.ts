@@ -96,7 +96,9 @@ const FIRST_PART = 128;
 const HEADER_BYTES = 16;
 const DIGEST_WORDS = 8;
 const STAGED_BYTES = 40; // assembly/objects.ts
-const MEMBERS_CELL = 3; // assembly/cells.ts
+// assembly/cells.ts
+const DIGESTS_CELL = 2;
+const MEMBERS_CELL = 3;
 
 /** An object to be placed by a reconcile. */
 export interface ReconcileObject {
@@ -179,6 +181,11 @@ export class Core {
   /** Most blocks of one lookup; later ones are not looked at. */
   get requestBlocks(): number {
     return this.#requestLongs.length;
+  }
+
+  /** Digests that are resident. */
+  get digests(): number {
+    return this.#cells[DIGESTS_CELL]!;
   }
 
   /** Most blocks of one stored event; later ones are not learned. */

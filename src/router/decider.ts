@@ -1,5 +1,6 @@
 // From a request to a decision, in the order of design.md 7: the prompt's blocks, who may serve it, what each holds, what the store could
 // restore, the policy's prices, the choice, its lease. One request at a time; columns and counts are kept between requests.
+import { shown } from '../contract/descriptor.js';
 import { MoonrouteError } from '../errors.js';
 import { Candidates, type Demands } from './candidates.js';
 import type { Choice } from './choose.js';
@@ -13,7 +14,7 @@ import type { Policy, PricedRequest } from './policy.js';
 import { type Prompt, promptOf, type RouteRequest, refused, wholeNumber } from './prompt.js';
 import { multiplierFor } from './settings.js';
 import type { SharedHit, SharedQuestion } from './shared-credit.js';
-import { workerKey } from './worker-info.js';
+import { isWorkerId, workerKey } from './worker-info.js';
 import type { RankSlot } from './workers.js';
 
 /** A choice with what it was made by. */
@@ -41,7 +42,6 @@ export class Decider {
   /** For policies whose ties are drawn among all. */
   readonly #noLoad: Float64Array;
   readonly #tally = new DecisionTally();
-  #latest = 0;
   #busy = false;
 
   constructor(parts: RouterParts) {
@@ -50,22 +50,12 @@ export class Decider {
     this.#noLoad = new Float64Array(parts.index.ranks);
   }
 
-  /** The latest time that it was told, in milliseconds. */
-  get latest(): number {
-    return this.#latest;
-  }
-
   /**
    * Decides where a request goes, and opens its lease.
    * @throws MoonrouteError `route-request`, `no-workers`, `route-reentered`; ConfigError `shared-cache-multiplier`
    */
   decide(request: RouteRequest): Decision {
-    if (this.#busy) {
-      throw new MoonrouteError(
-        'route-reentered',
-        'route was called by a policy that is asked by route. Decide first, then route again.',
-      );
-    }
+    this.refuseReentry('route');
     this.#busy = true;
     try {
       return this.#decide(request);
@@ -74,8 +64,21 @@ export class Decider {
     }
   }
 
+  /**
+   * Refuses a call that would change what is being decided on: it comes from a policy, or from `isPending`, while route asks it.
+   * @throws MoonrouteError `route-reentered`
+   */
+  refuseReentry(call: string): void {
+    if (!this.#busy) return;
+    this.#tally.countReentry();
+    throw new MoonrouteError(
+      'route-reentered',
+      `${call} was called by a policy, or by isPending, that is asked by route. Answer first, and call it after route has returned.`,
+    );
+  }
+
   stats(): DecisionStats {
-    return { ...this.#tally.stats(), policyFaults: this.#parts.policy.faults ?? 0 };
+    return this.#tally.stats(this.#parts.policy.faults ?? {});
   }
 
   #decide(request: RouteRequest): Decision {
@@ -99,13 +102,15 @@ export class Decider {
 
   /** Times, counts and weights of the request. */
   #priced(request: RouteRequest, prompt: Prompt): PricedRequest {
-    const { settings, blockSize } = this.#parts.plan;
+    const { plan, latest } = this.#parts;
+    const { settings, blockSize } = plan;
     const { tokenCount, blocks } = prompt;
-    const { now = this.#latest, expectedOutputTokens = 0, loraName } = request;
-    if (!Number.isFinite(now)) throw refused(`now is ${String(now)}, expected milliseconds`);
-    const outputTokens = wholeNumber('expectedOutputTokens', expectedOutputTokens);
-    const sharedCacheMultiplier = multiplierFor(settings, request.sharedCacheMultiplier);
-    if (now > this.#latest) this.#latest = now;
+    const { loraName } = request;
+    const now = request.now ?? latest.now;
+    if (!Number.isFinite(now)) throw refused(`now is ${shown(now)}, expected milliseconds`);
+    const outputTokens = wholeNumber('expectedOutputTokens', request.expectedOutputTokens ?? 0);
+    const sharedCacheMultiplier = multiplierFor(settings, request.sharedCacheMultiplier ?? undefined);
+    latest.tell(now);
     return {
       tokenCount,
       blocks,
@@ -218,10 +223,33 @@ export class Decider {
 
 function demandsOf({ allowed }: RouteRequest, { loraName, now }: PricedRequest): Demands {
   return {
-    allowed: allowed === undefined || allowed === null ? null : new Set(Array.from(allowed, workerKey)),
+    allowed: allowed === undefined || allowed === null ? null : keysOf(allowed),
     loraName,
     now,
   };
+}
+
+function keysOf(allowed: unknown): Set<string> {
+  if (typeof allowed !== 'object' || allowed === null || !isIterable(allowed)) {
+    throw refused(`allowed is ${shown(allowed)}, expected a list or set of worker ids`);
+  }
+  return new Set(listed(allowed).map((id) => (isWorkerId(id) ? workerKey(id) : refuseId(id))));
+}
+
+function refuseId(id: unknown): never {
+  throw refused(`allowed has ${shown(id)}, expected worker ids`);
+}
+
+function listed(allowed: Iterable<unknown>): unknown[] {
+  try {
+    return [...allowed];
+  } catch {
+    throw refused('allowed can not be read through, expected a list or set of worker ids');
+  }
+}
+
+function isIterable(value: object): value is Iterable<unknown> {
+  return Symbol.iterator in value && typeof value[Symbol.iterator] === 'function';
 }
 
 function workerOf({ source: { workerId, dpRank } }: RankSlot): ChosenWorker {

@@ -17,13 +17,17 @@ export interface DecisionStats {
   readonly noWorkers: number;
   /** Decisions among resting ranks, since all rested. */
   readonly allResting: number;
-  /** Candidates that the caller's policy failed to price. */
+  /** Candidates that the caller's policy failed to price … */
   readonly policyFaults: number;
+  /** … by how: it `threw`, gave `no-price` (no finite number, and not Infinity), or a `promise`, for which no decision waits. */
+  readonly policyFaultsBy: Readonly<Record<string, number>>;
+  /** Calls that a policy, or `isPending`, made while it was asked and that would have changed what was being decided on: all refused. */
+  readonly reentries: number;
   /** Decisions by load, since the policy priced nobody. */
   readonly fallbacks: number;
 }
 
-type Sum = Exclude<keyof DecisionStats, 'zeroCredit' | 'policyFaults'>;
+type Sum = Exclude<keyof DecisionStats, 'zeroCredit' | 'policyFaults' | 'policyFaultsBy'>;
 
 /** Counts decisions. */
 export class DecisionTally {
@@ -36,6 +40,7 @@ export class DecisionTally {
     noWorkers: 0,
     allResting: 0,
     fallbacks: 0,
+    reentries: 0,
   };
   readonly #zeroCredit = new Map<string, number>();
 
@@ -58,7 +63,19 @@ export class DecisionTally {
     this.#sums.noWorkers++;
   }
 
-  stats(): Omit<DecisionStats, 'policyFaults'> {
-    return { ...this.#sums, zeroCredit: Object.fromEntries(this.#zeroCredit) };
+  /** A call was refused, for it came while a decision was being made. */
+  countReentry(): void {
+    this.#sums.reentries++;
+  }
+
+  /** @param faults of the policy, by kind */
+  stats(faults: Readonly<Record<string, number>>): DecisionStats {
+    const policyFaults = Object.values(faults).reduce((sum, count) => sum + count, 0);
+    return {
+      ...this.#sums,
+      zeroCredit: Object.fromEntries(this.#zeroCredit),
+      policyFaults,
+      policyFaultsBy: { ...faults },
+    };
   }
 }

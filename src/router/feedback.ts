@@ -1,13 +1,15 @@
 // Feedback (design.md 6): where engines repeatedly report fewer cached tokens than were credited, that prefix is not credited for a while.
 //
-// A prefix is known by marks at a few of its blocks (prefix-marks.ts). A report that is short strikes the first mark past what was cached;
-// a mark that was struck often enough, with no full report between, is withheld: a minute at first, longer each time it is soon needed
-// again. Marks may be mistaken for one another, which only costs the other prefix its credit for as long.
+// A prefix is known by marks at a few of its blocks (prefix-marks.ts). A report that is short strikes the first mark past what was cached,
+// a full one takes back one strike, and a mark with strikes enough is withheld: a minute at first, longer each time it is soon needed
+// again. So a prefix is withheld where for a while more reports are short than full, and a full one between does not hide a rank that
+// restores nothing. Marks may be mistaken for one another, which only costs the other prefix its credit for as long.
 //
 // `limitFor` only says how far credit may go. A router whose hit is longer looks up again with the prompt cut to so many blocks, so what
 // is credited then is still proven by evidence: sliding windows and states may allow no end at just that block.
 //
-// Times are milliseconds of one clock. Where it jumps, a mark stays withheld for no longer than it was to be, before or after.
+// Times are milliseconds of one clock. Where it jumps, a mark stays withheld for no longer than it was to be, before or after, and where a
+// single time is wild nothing ends for those that follow.
 import { checkTime, checkWhole } from './option-checks.js';
 import { fingerprint, hashWords, markCount, markPosition } from './prefix-marks.js';
 
@@ -20,7 +22,7 @@ const MAX_MARKS = 65_536;
 
 /** How feedback is taken. */
 export interface FeedbackOptions {
-  /** Short reports until a mark is withheld, 1 … 100. Default 3. */
+  /** Short reports, less the full ones since, until a mark is withheld: 1 … 100. Default 3. */
   readonly strikes?: number;
   /** How long it is withheld at first, in milliseconds, 1 or more. Default 60,000. */
   readonly withholdFor?: number;
@@ -59,7 +61,7 @@ export interface FeedbackStats {
 /** A mark that was struck. */
 interface Mark {
   readonly position: number;
-  /** When it was struck since it was last cleared or withheld. */
+  /** When it was struck since it was last withheld, but for strikes that were taken back; the oldest first. */
   strikes: number[];
   /** Fewest blocks that were cached at a strike. */
   shortest: number;
@@ -71,6 +73,12 @@ interface Mark {
   onProbation: boolean;
 }
 
+/** When marks at a position may be withheld: after `from` and before `until`, as far from each start as its withholding is long. */
+interface Watch {
+  readonly from: number;
+  readonly until: number;
+}
+
 /** Remembers which prefixes are restored less than credited. */
 export class Feedback {
   readonly #strikesToWithhold: number;
@@ -79,8 +87,8 @@ export class Feedback {
   readonly #maxMarks: number;
   /** By fingerprint, the least recently reported first. */
   readonly #marks = new Map<number, Mark>();
-  /** Positions of withheld marks, each with the last end of a withholding there; the least recently withheld first. */
-  readonly #positions = new Map<number, number>();
+  /** Positions where marks were withheld, the least recently withheld first. */
+  readonly #positions = new Map<number, Watch>();
   #generation = 0;
   readonly #counts = { strikes: 0, withholdings: 0, limited: 0, ignored: 0 };
 
@@ -129,7 +137,7 @@ export class Feedback {
         this.#strike(marks.fingerprints[i]!, position, cachedBlocks, now);
         return;
       }
-      this.#clear(marks.fingerprints[i]!);
+      this.#takeBack(marks.fingerprints[i]!, now);
     }
   }
 
@@ -138,13 +146,12 @@ export class Feedback {
    * the first withheld mark in them.
    */
   limitFor(localHashes: BigUint64Array, blocks: number, now: number): number {
-    if (this.#positions.size === 0) return blocks;
-    const words = hashWords(localHashes);
+    let words: Uint32Array | null = null;
     let first = blocks + 1;
     let limit = blocks;
-    for (const [position, end] of this.#positions) {
-      if (now >= end) this.#positions.delete(position);
-      if (now >= end || position >= first) continue;
+    for (const [position, watch] of this.#positions) {
+      if (position >= first || !isOn(watch, now)) continue;
+      words ??= hashWords(localHashes);
       const mark = this.#marks.get(fingerprint(words, position));
       if (mark === undefined || !this.#isWithheld(mark, now)) continue;
       first = position;
@@ -177,23 +184,26 @@ export class Feedback {
       mark.shortest = Math.min(mark.shortest, cachedBlocks);
       return;
     }
-    mark.strikes = mark.strikes.filter((at) => Math.abs(now - at) <= MEMORY);
+    mark.strikes = remembered(mark.strikes, now);
     const isFirst = mark.strikes.length === 0 && !mark.onProbation;
     mark.shortest = isFirst ? cachedBlocks : Math.min(mark.shortest, cachedBlocks);
     mark.strikes.push(now);
     if (mark.onProbation || mark.strikes.length >= this.#strikesToWithhold) this.#withhold(mark, now);
   }
 
-  /** A full report. The end of a withholding is remembered, for the length of the next; one that is in force goes on. */
-  #clear(key: number): void {
+  /**
+   * A full report: one strike less, and the end of a probation. The end of a withholding is remembered, for the length of the next; one that
+   * is in force goes on.
+   */
+  #takeBack(key: number, now: number): void {
     const mark = this.#marks.get(key);
     if (mark === undefined) return;
-    if (mark.length === 0) {
+    mark.strikes = remembered(mark.strikes, now).slice(1);
+    mark.onProbation = false;
+    if (mark.strikes.length === 0 && mark.length === 0) {
       this.#marks.delete(key);
       return;
     }
-    mark.strikes = [];
-    mark.onProbation = false;
     this.#touch(key, mark);
   }
 
@@ -211,25 +221,37 @@ export class Feedback {
     mark.since = now;
     mark.strikes = [];
     mark.onProbation = true;
-    this.#watch(mark.position, now + mark.length, now);
+    this.#watch(mark, now);
     this.#counts.withholdings++;
   }
 
   /** Has lookups look at the position. Where there are too many, one whose end has come makes room, else the least recently withheld. */
-  #watch(position: number, end: number, now: number): void {
+  #watch({ position, since, length }: Mark, now: number): void {
     const positions = this.#positions;
-    const last = Math.max(end, positions.get(position) ?? end);
+    const before = positions.get(position) ?? { from: since, until: since };
     positions.delete(position);
     if (positions.size === MAX_POSITIONS) {
       const all = [...positions.keys()];
-      positions.delete(all.find((other) => now >= positions.get(other)!) ?? all[0]!);
+      positions.delete(all.find((other) => !isOn(positions.get(other)!, now)) ?? all[0]!);
     }
-    positions.set(position, last);
+    positions.set(position, {
+      from: Math.min(before.from, since - length),
+      until: Math.max(before.until, since + length),
+    });
   }
 
   #isWithheld({ position, since, length }: Mark, now: number): boolean {
     return Math.abs(now - since) < length && this.#positions.has(position);
   }
+}
+
+/** Strikes that still count. */
+function remembered(strikes: readonly number[], now: number): number[] {
+  return strikes.filter((at) => Math.abs(now - at) <= MEMORY);
+}
+
+function isOn({ from, until }: Watch, now: number): boolean {
+  return now > from && now < until;
 }
 
 function newMark(position: number): Mark {

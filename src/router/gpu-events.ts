@@ -132,7 +132,7 @@ export class GpuEvents {
 
   /** Takes one decoded removal in, likewise; how many of the blocks the rank was known to hold there. */
   takeRemoved(slot: RankSlot, tier: IndexTier, lows: Uint32Array, at: number, count: number): number {
-    const known = this.#parts.index.removed(slot.rank, tier, lows, at, count);
+    const known = this.#remove(slot.rank, tier, lows, at, count);
     this.#removed += known;
     return known;
   }
@@ -175,7 +175,7 @@ export class GpuEvents {
       } else if (event.kind === 'removed') {
         const numbers = event.event.place(sharedNumbers());
         const { hashesAt, blockCount } = event.event;
-        removed += index.removed(rank, TIERS[event.tier], numbers.lows, hashesAt, blockCount);
+        removed += this.#remove(rank, TIERS[event.tier], numbers.lows, hashesAt, blockCount);
       } else if (event.kind === 'cleared') {
         index.clear(rank);
       }
@@ -186,6 +186,16 @@ export class GpuEvents {
     tally(this.#messages, 'applied');
     const { sequence, source, lostRemoval } = message;
     return { fate: 'applied', sequence, source, learned, stored, removed, rejected, lostRemoval, detail: null };
+  }
+
+  /** Takes blocks of any number out of the index; how many the rank was known to hold there. */
+  #remove(rank: number, tier: IndexTier, lows: Uint32Array, at: number, count: number): number {
+    let known = 0;
+    for (let done = 0; done < count; done += INDEX_EVENT_BLOCKS) {
+      const part = Math.min(INDEX_EVENT_BLOCKS, count - done);
+      known += this.#parts.index.removed(rank, tier, lows, at + done, part);
+    }
+    return known;
   }
 
   /** Puts a stored event's blocks into the index; says how many, and whether those are all. */

@@ -5,6 +5,7 @@
 //
 // Times are milliseconds from any origin, of one clock a table. Token counts of reports are totals so far, so that a report which comes
 // twice or late does no harm. Engines' numbers are not trusted: one that can't be meant is ignored and counted.
+import { shown } from '../contract/descriptor.js';
 import { ConfigError, MoonrouteError } from '../errors.js';
 import {
   DEFAULT_MAX_OPEN_LEASES,
@@ -165,8 +166,8 @@ export class Lease {
   }
 
   /** The request was served. `cachedTokens` is what the engine said of its prompt. The first end counts. */
-  complete(now: number, { cachedTokens }: { readonly cachedTokens?: number | null } = {}): void {
-    this.#end('completed', now, cachedTokens ?? null);
+  complete(now: number, numbers?: { readonly cachedTokens?: number | null } | null): void {
+    this.#end('completed', now, numbers?.cachedTokens ?? null);
   }
 
   /** The worker refused the request, or lost it. The first end counts. */
@@ -255,7 +256,7 @@ export class LeaseTable {
     if (!isWhole(maxOpen, 1, MAX_OPEN_LEASES)) {
       throw new ConfigError(
         'max-open-leases',
-        `maxOpen is ${maxOpen}; give a whole number from 1 to ${MAX_OPEN_LEASES} (default ${DEFAULT_MAX_OPEN_LEASES}).`,
+        `maxOpen is ${shown(maxOpen)}; give a whole number from 1 to ${MAX_OPEN_LEASES} (default ${DEFAULT_MAX_OPEN_LEASES}).`,
       );
     }
     this.#load = load;

@@ -1,8 +1,9 @@
-// Who learns from a request's end: the `ttft` policy its rates, feedback which prefixes are restored less than credited, health which
-// ranks fail. A cancelled request teaches nothing, for it was the client who went away. Knows neither router nor lease, so that it keeps
+// Who learns from a request's end: the router the time, the `ttft` policy its rates, feedback which prefixes are restored less than credited,
+// health which ranks fail. A cancelled request teaches nothing, for it was the client who went away. Knows neither router nor lease, so that it keeps
 // neither alive.
 import type { Feedback } from './feedback.js';
 import type { RankHealth } from './health.js';
+import type { LatestTime } from './latest-time.js';
 import type { LeaseObservation, LeaseObserver } from './lease-types.js';
 import type { TtftEstimator } from './ttft.js';
 
@@ -12,6 +13,7 @@ export interface LessonParts {
   readonly ranks: number;
   /** Tokens of a block. */
   readonly blockSize: number;
+  readonly latest: LatestTime;
   readonly ttft: TtftEstimator;
   readonly feedback: Feedback;
   readonly health: RankHealth;
@@ -19,6 +21,7 @@ export interface LessonParts {
 
 /** Hands every observation to those that learn from it. */
 export class Lessons implements LeaseObserver {
+  readonly #latest: LatestTime;
   readonly #ttft: TtftEstimator;
   readonly #feedback: Feedback;
   readonly #health: RankHealth;
@@ -26,7 +29,8 @@ export class Lessons implements LeaseObserver {
   /** By rank: when a request failed last. */
   readonly #failedAt: Float64Array;
 
-  constructor({ ranks, blockSize, ttft, feedback, health }: LessonParts) {
+  constructor({ ranks, blockSize, latest, ttft, feedback, health }: LessonParts) {
+    this.#latest = latest;
     this.#ttft = ttft;
     this.#feedback = feedback;
     this.#health = health;
@@ -35,6 +39,7 @@ export class Lessons implements LeaseObserver {
   }
 
   leaseEnded(observation: LeaseObservation): void {
+    this.#latest.tell(observation.endedAt);
     if (observation.outcome === 'failed') this.#fail(observation);
     if (observation.outcome !== 'completed') return;
     if (!this.#isOvertaken(observation)) this.#health.succeeded(observation.rank);

@@ -8,6 +8,7 @@ import { Chooser } from './choose.js';
 import { Feedback } from './feedback.js';
 import { GpuEvents } from './gpu-events.js';
 import { RankHealth } from './health.js';
+import { LatestTime } from './latest-time.js';
 import { LeaseTable } from './leases.js';
 import { Lessons } from './lessons.js';
 import { LoadTable } from './load.js';
@@ -27,6 +28,7 @@ export interface RouterParts {
   readonly workers: WorkerTable;
   readonly events: WorkerEvents;
   readonly gpuEvents: GpuEvents;
+  readonly latest: LatestTime;
   readonly load: LoadTable;
   readonly leases: LeaseTable;
   readonly ttft: TtftEstimator;
@@ -43,7 +45,7 @@ export interface RouterParts {
  * @throws ConfigError of the part whose option is wrong
  */
 export async function makeParts(plan: RouterPlan): Promise<RouterParts> {
-  const { settings, role, blockSize, reading, speculative, imageTokenId, given } = plan;
+  const { settings, role, blockSize, reading, speculative, imageTokenId, parts: given } = plan;
   const events = new WorkerEvents(given.events);
   const feedback = new Feedback(given.feedback);
   const index = await PrefixIndex.create(given.index);
@@ -51,7 +53,8 @@ export async function makeParts(plan: RouterPlan): Promise<RouterParts> {
   const ttft = new TtftEstimator(ranks, given.ttft);
   const health = new RankHealth(ranks, given.health);
   const load = new LoadTable(ranks);
-  const observer = new Lessons({ ranks, blockSize, ttft, feedback, health });
+  const latest = new LatestTime();
+  const observer = new Lessons({ ranks, blockSize, latest, ttft, feedback, health });
   const leases = new LeaseTable(load, { ...given.leases, observer });
   const cache = reading.reads ? await SharedCache.create(given.cache) : null;
   const workers = new WorkerTable(ranks, { strict: plan.strictContracts });
@@ -63,12 +66,13 @@ export async function makeParts(plan: RouterPlan): Promise<RouterParts> {
     workers,
     events,
     gpuEvents: new GpuEvents({ workers, events, cache, index, blockSize, imageTokenId, useKvEvents }),
+    latest,
     load,
     leases,
     ttft,
     feedback,
     health,
-    credit: new SharedCredit({ cache, reading, feedback, blockSize, speculative }),
+    credit: new SharedCredit({ cache, reading, workers, feedback, blockSize, speculative }),
     policy: policyOf(plan.policy, { ...plan, ranks, ttft }),
     fallback: fallbackPolicy(role),
     chooser: new Chooser(settings.seed),

@@ -24,7 +24,10 @@ export interface PolicyCandidate {
 /** What is the same for all candidates. */
 export type PolicyRequest = PricedRequest;
 
-/** The price of a candidate: finite, less being better; Infinity where it must not be chosen. */
+/**
+ * The price of a candidate: finite, less being better; Infinity where it must not be chosen. Given at once: a promise is no price. It must not
+ * change the router's workers.
+ */
 export type PolicyCost = (candidate: PolicyCandidate, request: PolicyRequest) => number;
 
 /** A policy of the caller's own. */
@@ -32,6 +35,7 @@ export interface CustomPolicy {
   readonly name: string;
   /** What it wants to know. Without `shared-cache` no shared cache is kept. */
   readonly inputs: readonly PolicyInput[];
+  /** Called as its method. */
   readonly cost: PolicyCost;
 }
 
@@ -42,7 +46,9 @@ const INPUTS: readonly PolicyInput[] = ['gpu-cache', 'shared-cache', 'load'];
  * @throws ConfigError `policy-name`, `policy-inputs`, `policy-cost`
  */
 export function checkCustom(given: PolicyCost | CustomPolicy): CustomPolicy {
-  if (typeof given === 'function') return { name: given.name || 'custom', inputs: INPUTS, cost: given };
+  if (typeof given === 'function') {
+    return { name: given.name || 'custom', inputs: INPUTS, cost: (candidate, request) => given(candidate, request) };
+  }
   const { name, inputs, cost } = given;
   if (typeof name !== 'string' || name === '') {
     throw new ConfigError('policy-name', `a policy's name is ${shown(name)}; give a text.`);
@@ -59,7 +65,7 @@ export function checkCustom(given: PolicyCost | CustomPolicy): CustomPolicy {
       `policy ${name}: cost is ${shown(cost)}; give a function of a candidate and the request.`,
     );
   }
-  return { name, inputs: [...inputs], cost };
+  return { name, inputs: [...inputs], cost: (candidate, request) => cost.call(given, candidate, request) };
 }
 
 /** Prices by the caller's function. */
@@ -68,7 +74,7 @@ export class FunctionPolicy implements Policy {
   readonly tiesByLoad: boolean;
   readonly #cost: PolicyCost;
   readonly #readsGpu: boolean;
-  #faults = 0;
+  readonly #faults = { threw: 0, 'no-price': 0, promise: 0 };
 
   constructor(
     { name, inputs, cost }: CustomPolicy,
@@ -80,7 +86,7 @@ export class FunctionPolicy implements Policy {
     this.tiesByLoad = inputs.includes('load');
   }
 
-  get faults(): number {
+  get faults(): Readonly<Record<string, number>> {
     return this.#faults;
   }
 
@@ -99,10 +105,10 @@ export class FunctionPolicy implements Policy {
     try {
       const cost: unknown = this.#cost(candidate, request);
       if (Number.isFinite(cost) || cost === Number.POSITIVE_INFINITY) return cost as number;
+      this.#faults[isPromise(cost) ? 'promise' : 'no-price']++;
     } catch {
-      // Counted below: whatever it threw, the request is served.
+      this.#faults.threw++; // whatever it threw, the request is served
     }
-    this.#faults++;
     return Number.POSITIVE_INFINITY;
   }
 
@@ -124,4 +130,12 @@ export class FunctionPolicy implements Policy {
       decodeBlocks: load * candidates.decodeBlocks[at]!,
     };
   }
+}
+
+/** Whether the answer is a promise, or as good as one. What it comes to is of no interest, and if it fails that is nobody's surprise. */
+function isPromise(answer: unknown): boolean {
+  if (typeof answer !== 'object' || answer === null || !('then' in answer)) return false;
+  if (typeof answer.then !== 'function') return false;
+  Promise.resolve(answer).catch(() => undefined);
+  return true;
 }

@@ -38,6 +38,6 @@ export interface Policy {
   chosen?(rank: number): void;
   /** That rank is gone: its number stands for another one from now on. */
   forget?(rank: number): void;
-  /** Candidates that it failed to price. */
-  readonly faults?: number;
+  /** Candidates that it failed to price, by how. */
+  readonly faults?: Readonly<Record<string, number>>;
 }

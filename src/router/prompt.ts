@@ -1,6 +1,7 @@
 // What a caller asks a router, and the prompt in it as the rooms below see it: its full blocks' local hashes, made once and used for both
 // lookups. The engine computes at least the last token itself, so only blocks that end before it count, on a worker as in the store
 // (spec/kv-events.md 5.7): a prompt of whole blocks never counts as fully held, and a lease always has a token to prefill.
+import { shown } from '../contract/descriptor.js';
 import { badScope, blockHashes, seedOf } from '../core/local-hash.js';
 import { sharedNumbers } from '../core/numbers.js';
 import { MoonrouteError } from '../errors.js';
@@ -8,7 +9,10 @@ import type { Source } from '../events/worker-events.js';
 
 /** A request that wants a worker. Numbers and names that can't be meant are refused (`route-request`). */
 export interface RouteRequest {
-  /** Token ids of the prompt, unsigned 32-bit numbers. They, or local hashes, must be given. */
+  /**
+   * Token ids of the prompt, whole numbers from 0 to 2^32 − 1. They, or local hashes, must be given. A Uint32Array is read in place, a list of
+   * numbers is checked and copied; other arrays, such as an Int32Array, and ids as BigInt are refused.
+   */
   readonly tokens?: Uint32Array | readonly number[] | undefined;
   /**
    * Local hashes of the prompt's full blocks in the router's block size, instead of tokens and together with `tokenCount`: for multimodal prompts,
@@ -19,19 +23,26 @@ export interface RouteRequest {
   readonly tokenCount?: number | undefined;
   /** The caller has proven that the prompt is text alone; without it no shared credit is given. Default false. */
   readonly textOnly?: boolean | undefined;
-  /** The request's own object, judged by `judgeRequest` as well: then both must say that it is text alone. */
+  /**
+   * The request's own object, judged by `judgeRequest` as well: then both must say that it is text alone. Where it has a `cache_salt`, a
+   * `lora_name`, or a `model` that is an adapter's name, they must be those given here.
+   */
   readonly body?: object | undefined;
   readonly loraName?: string | null | undefined;
   /** The cache namespace: the user's salt without `dynamo-cache-salt:`. */
   readonly cacheSalt?: string | null | undefined;
   /** Worth of a shared block for this request, 0 … 1, in place of the setting. At 0 the shared cache is not asked, whatever the policy. */
-  readonly sharedCacheMultiplier?: number | undefined;
+  readonly sharedCacheMultiplier?: number | null | undefined;
   /** Only these workers may serve it. Default all. */
   readonly allowed?: Iterable<Source['workerId']> | null | undefined;
   /** Tokens that it is expected to generate: counted among the blocks that decoding will hold. Default 0. */
-  readonly expectedOutputTokens?: number | undefined;
-  /** Milliseconds, of the same clock as what is reported to leases. Default: the latest time that the router was told, 0 at first. */
-  readonly now?: number | undefined;
+  readonly expectedOutputTokens?: number | null | undefined;
+  /**
+   * Milliseconds, of the same clock as what is reported to leases. Default: the time that the router was told last, by a request or at the end
+   * of a lease; 0 at first. So rests and withholdings work for a caller who gives times in reports alone, but last until the next such report
+   * past their end, and times from the decision on (queue, first token, total) are measured from that default.
+   */
+  readonly now?: number | null | undefined;
   /** Have the decision show every candidate with every term, and say why credit ends where it does. Slower. */
   readonly explain?: boolean | undefined;
 }
@@ -57,7 +68,7 @@ export interface PromptOptions {
 
 /** Most blocks of a prompt that are looked at; of a longer one the first so many. */
 export const MAX_PROMPT_BLOCKS = 262_144;
-const MAX_TOKENS = 0xffff_ffff;
+const MAX_UINT32 = 0xffff_ffff;
 const NO_HASHES = new BigUint64Array(0);
 
 /**
@@ -65,6 +76,7 @@ const NO_HASHES = new BigUint64Array(0);
  * @throws MoonrouteError `route-request` when it is given in no usable form
  */
 export function promptOf(request: RouteRequest, options: PromptOptions): Prompt {
+  if (typeof request !== 'object' || request === null) throw refused(`it is ${shown(request)}, expected an object`);
   const { loraName, cacheSalt, localHashes } = request;
   refuseNoName('loraName', loraName);
   refuseNoName('cacheSalt', cacheSalt);
@@ -77,7 +89,7 @@ export function promptOf(request: RouteRequest, options: PromptOptions): Prompt 
   if (localHashes !== undefined)
     return { tokenCount, blocks, localHashes: localHashes.subarray(0, usable), unhashable };
   const tokens = request.tokens!;
-  const ids = tokens instanceof Uint32Array ? tokens : new Uint32Array(tokens);
+  const ids = tokens instanceof Uint32Array ? tokens : checkedIds(tokens, usable * options.blockSize + 1);
   const hashes = options.speculative
     ? windowHashes(ids, usable, options.blockSize, request)
     : blockHashes(ids.subarray(0, usable * options.blockSize), options.blockSize, {
@@ -85,6 +97,25 @@ export function promptOf(request: RouteRequest, options: PromptOptions): Prompt 
         cacheNamespace: cacheSalt,
       });
   return { tokenCount, blocks, localHashes: hashes, unhashable };
+}
+
+/** The first `most` of the ids. All of them are checked: one that was cut to 32 bits would be another token. */
+function checkedIds(tokens: readonly number[], most: number): Uint32Array {
+  const ids = new Uint32Array(Math.min(tokens.length, most));
+  for (let i = 0; i < tokens.length; i++) {
+    const id = tokens[i]!;
+    ids[i] = isUint32(id) ? id : refuseId(id, i);
+  }
+  return ids;
+}
+
+function refuseId(id: unknown, at: number): never {
+  const seen = typeof id === 'bigint' ? 'a BigInt' : shown(id);
+  throw refused(`tokens[${at}] is ${seen}, expected a whole number from 0 to ${MAX_UINT32}`);
+}
+
+function isUint32(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_UINT32;
 }
 
 /** Local hashes of blocks whose windows reach one token into the next block. `ids` holds that token of the last one. */
@@ -110,7 +141,9 @@ function windowHashes(
 function tokenCountOf({ tokens, localHashes, tokenCount }: RouteRequest): number {
   if (localHashes === undefined) {
     if (tokens instanceof Uint32Array || Array.isArray(tokens)) return tokens.length;
-    throw refused('tokens must be a Uint32Array or a list of numbers, or localHashes must be given with tokenCount');
+    throw refused(
+      'tokens must be a Uint32Array or a list of numbers (no other array), or localHashes must be given with tokenCount',
+    );
   }
   if (tokens !== undefined) throw refused('give either tokens or localHashes, not both');
   if (!(localHashes instanceof BigUint64Array)) throw refused('localHashes must be a BigUint64Array');
@@ -122,8 +155,8 @@ function tokenCountOf({ tokens, localHashes, tokenCount }: RouteRequest): number
  * @throws MoonrouteError `route-request` for what is no whole number below 2^32
  */
 export function wholeNumber(name: keyof RouteRequest, value: unknown): number {
-  if (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_TOKENS) return value as number;
-  throw refused(`${name} is ${String(value)}, expected a whole number below 2^32`);
+  if (isUint32(value)) return value;
+  throw refused(`${name} is ${shown(value)}, expected a whole number below 2^32`);
 }
 
 function refuseNoName(name: keyof RouteRequest, value: unknown): void {

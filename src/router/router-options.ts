@@ -9,14 +9,19 @@ import type { WorkerLimits } from '../events/worker-events.js';
 import type { FeedbackOptions } from './feedback.js';
 import type { HealthOptions } from './health.js';
 import type { LeaseOptions } from './lease-types.js';
+import { type PartOptions, partOptionsOf } from './part-options.js';
 import { type CheckedPolicy, checkPolicy, type PolicyOption, policyForReading } from './policies.js';
 import { type Role, readsSharedCache, type SharedCacheReading } from './roles.js';
 import { type RouterSettings, type RouterSettingsInput, validateSettings } from './settings.js';
 import type { TtftOptions } from './ttft-options.js';
 
-/** How a router is made. Those left out, or undefined, take their defaults. */
+/** How a router is made. Those left out, undefined or (of parts) null take their defaults. */
 export interface RouterOptions {
-  /** Weights, shared cache, temperature and seed. */
+  /**
+   * Weights, shared cache, temperature and seed. A seed that is given here is that of the tables of index and cache too, unless they have a
+   * `tableSeed` of their own: the same calls then make the same decisions, also where tables are full. Leave it out where clients are not
+   * trusted: who knows the seed can choose prompts that crowd the tables.
+   */
   readonly settings?: RouterSettingsInput | undefined;
   /** Default `kv`. */
   readonly policy?: PolicyOption | undefined;
@@ -35,15 +40,15 @@ export interface RouterOptions {
   /** vLLM revisions that descriptors may name. Default the pinned one. */
   readonly revisions?: RevisionSet | undefined;
   /** The GPU prefix index: its memory, and most worker ranks of this router. */
-  readonly index?: PrefixIndexOptions | undefined;
+  readonly index?: PrefixIndexOptions | null | undefined;
   /** The shared cache, where one is kept. */
-  readonly cache?: SharedCacheOptions | undefined;
+  readonly cache?: SharedCacheOptions | null | undefined;
   /** What is remembered of workers' event streams. */
-  readonly events?: Partial<WorkerLimits> | undefined;
-  readonly leases?: Pick<LeaseOptions, 'maxOpen'> | undefined;
-  readonly ttft?: TtftOptions | undefined;
-  readonly feedback?: FeedbackOptions | undefined;
-  readonly health?: HealthOptions | undefined;
+  readonly events?: Partial<WorkerLimits> | null | undefined;
+  readonly leases?: Pick<LeaseOptions, 'maxOpen'> | null | undefined;
+  readonly ttft?: TtftOptions | null | undefined;
+  readonly feedback?: FeedbackOptions | null | undefined;
+  readonly health?: HealthOptions | null | undefined;
 }
 
 /** Checked options, and what follows from them. */
@@ -59,8 +64,7 @@ export interface RouterPlan {
   readonly revisions: RevisionSet;
   /** Whether there is a shared cache, and why not. */
   readonly reading: SharedCacheReading;
-  /** As given: the options of parts. */
-  readonly given: RouterOptions;
+  readonly parts: PartOptions;
 }
 
 const DEFAULT_BLOCK_SIZE = 16;
@@ -89,10 +93,13 @@ const NAMES: Readonly<Record<keyof RouterOptions, true>> = {
 
 /**
  * Checks options.
- * @throws ConfigError `unknown-option`, those of `validateSettings` and of the policy, an option's name in kebab-case where its value is out
- *   of range, `remote-indexer-not-supported`, `load-aware-policy`
+ * @throws ConfigError `malformed-options`, `unknown-option`, those of `validateSettings` and of the policy, an option's name in kebab-case
+ *   where its value is out of range, `remote-indexer-not-supported`, `load-aware-policy`, those of `partOptionsOf`
  */
 export function planRouter(given: RouterOptions = {}): RouterPlan {
+  if (typeof given !== 'object' || given === null) {
+    throw new ConfigError('malformed-options', `router options are ${shown(given)}; give an object, or nothing.`);
+  }
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(NAMES, name));
   if (unknown !== undefined) {
     throw new ConfigError(
@@ -114,8 +121,8 @@ export function planRouter(given: RouterOptions = {}): RouterPlan {
       (given.imageTokenId ?? null) === null
         ? null
         : numberOf('image-token-id', 'imageTokenId', given.imageTokenId, 0, MAX_TOKEN_ID),
-    revisions: given.revisions ?? defaultRevisions,
-    given,
+    revisions: revisionsOf(given.revisions),
+    parts: partOptionsOf(given, given.settings?.seed),
   };
   refuseContradictions(settings, policy);
   const reading = readsSharedCache({
@@ -145,6 +152,12 @@ function refuseContradictions({ useRemoteIndexer, loadAware }: RouterSettings, p
       `load_aware routes by load alone, and the policy is ${name}. Use kv or least-loaded, or set loadAware to false.`,
     );
   }
+}
+
+function revisionsOf(revisions: unknown): RevisionSet {
+  if (revisions === undefined || revisions === null) return defaultRevisions;
+  if (Array.isArray(revisions)) return revisions as unknown as RevisionSet;
+  throw new ConfigError('revisions', `revisions is ${shown(revisions)}; give a list made with acceptRevision.`);
 }
 
 function roleOf(role: Role = 'aggregated'): Role {

@@ -23,7 +23,7 @@ import { makeParts, type RouterParts } from './parts.js';
 import type { RouteRequest } from './prompt.js';
 import { planRouter, type RouterOptions } from './router-options.js';
 import type { TtftStats } from './ttft.js';
-import { checkWorker, type WorkerId, type WorkerInfo } from './worker-info.js';
+import { checkDraining, checkWorker, type WorkerId, type WorkerInfo } from './worker-info.js';
 import { type WorkerView, workerViews } from './worker-views.js';
 import type { RankSlot } from './workers.js';
 
@@ -62,7 +62,8 @@ export class Router {
   }
 
   /**
-   * Makes a router; all memory is reserved here.
+   * Makes a router. Its memory is reserved here, but for that of the shared cache's core, whose build depends on the contract: that is reserved
+   * when the first worker with one is added.
    * @throws ConfigError that names the option which is wrong (`planRouter`, and the parts' own)
    */
   static async create(options: RouterOptions = {}): Promise<Router> {
@@ -74,24 +75,33 @@ export class Router {
   /**
    * Adds a worker. One of the same name is replaced: its contract, adapters and draining are those given now, while the ranks that it still has
    * keep their index, load, rates and health.
-   * @throws ConfigError of `checkWorker`; MoonrouteError `router-full`, `router-disposed`. Nothing has changed then.
+   * @throws ConfigError of `checkWorker`; MoonrouteError `router-full`, `router-disposed`, `route-reentered`. Nothing has changed then.
    */
   addWorker(info: WorkerInfo): void {
     this.#refuseDisposed();
+    this.#decider.refuseReentry('addWorker');
     const { workers, plan } = this.#parts;
     this.#apply(workers.set(checkWorker(info, plan)));
   }
 
-  /** Whether a worker gets new requests; what it serves goes on. False when there is none of that name. */
+  /**
+   * Whether a worker gets new requests; what it serves goes on. False when there is none of that name.
+   * @throws ConfigError `worker-draining`; MoonrouteError `route-reentered`
+   */
   setDraining(id: WorkerId, draining: boolean): boolean {
+    this.#decider.refuseReentry('setDraining');
     const { workers } = this.#parts;
     const known = workers.infoOf(id);
-    if (known !== undefined) workers.set({ ...known, draining });
+    if (known !== undefined) workers.set({ ...known, draining: checkDraining(known.id, draining) });
     return known !== undefined;
   }
 
-  /** Forgets a worker: its ranks' blocks, load, rates, health and streams. False when there is none of that name. */
+  /**
+   * Forgets a worker: its ranks' blocks, load, rates, health and streams. False when there is none of that name.
+   * @throws MoonrouteError `route-reentered`
+   */
   removeWorker(id: WorkerId): boolean {
+    this.#decider.refuseReentry('removeWorker');
     const { workers, events } = this.#parts;
     const known = workers.infoOf(id);
     if (known === undefined) return false;
@@ -102,7 +112,7 @@ export class Router {
 
   /** All workers with their ranks, as they stand. */
   workers(): WorkerView[] {
-    return workerViews(this.#parts, this.#decider.latest);
+    return workerViews(this.#parts);
   }
 
   // ---- what workers and the store say ----
@@ -204,8 +214,8 @@ export class Router {
   }
 
   stats(): RouterStats {
-    const { workers, gpuEvents, events, index, cache, leases, ttft, feedback, health } = this.#parts;
-    const { latest } = this.#decider;
+    const { workers, gpuEvents, events, index, cache, leases, ttft, feedback, health, latest } = this.#parts;
+    const { now } = latest;
     return {
       decisions: this.#decider.stats(),
       gpuEvents: gpuEvents.stats(),
@@ -214,8 +224,8 @@ export class Router {
       cache: cache?.stats() ?? null,
       leases: leases.stats(),
       ttft: ttft.stats(),
-      feedback: feedback.stats(latest),
-      health: health.stats(latest),
+      feedback: feedback.stats(now),
+      health: health.stats(now),
       contracts: {
         ranks: workers.slots.length,
         admitted: workers.slots.filter(({ admission }) => admission.code === 'admitted').length,
@@ -225,10 +235,13 @@ export class Router {
   }
 
   /**
-   * Ends the router: all hints and load are forgotten, and open leases change nothing any more. `route` and `addWorker` are refused from now
-   * on (`router-disposed`); messages have no effect and say so.
+   * Ends the router: all shared hints and load are forgotten, and open leases change nothing any more. `route`, `addWorker` and decoded events
+   * are refused from now on (`router-disposed`); messages have no effect and say so. `removeWorker`, `setDraining`, `dump`, `workers` and
+   * `stats` still answer, for whoever takes a pool down piece by piece, and serve nothing else.
+   * @throws MoonrouteError `route-reentered`
    */
   dispose(): void {
+    this.#decider.refuseReentry('dispose');
     this.#disposed = true;
     this.#parts.leases.dispose();
     this.#parts.cache?.stop();

@@ -36,7 +36,7 @@ export interface RouterSettings {
   readonly routerTtlSecs: number;
   /** 0 picks the least cost. Above it, a candidate that costs so many units more is e times less likely: 0 or more. */
   readonly temperature: number;
-  /** Seed of the random choices, an unsigned 32-bit number. */
+  /** Seed of the random choices, an unsigned 32-bit number. See `RouterOptions.settings` for what else follows from it. */
   readonly seed: number;
 }
 

@@ -4,9 +4,11 @@ import type { Reason } from '../cache/reasons.js';
 import type { SharedCache } from '../cache/shared-cache.js';
 import type { CacheQuery } from '../cache/types.js';
 import { judgeRequest } from '../events/request.js';
+import { whyBodyDisagrees } from './body-agreement.js';
 import type { Feedback, PrefixMarks } from './feedback.js';
 import type { Prompt, RouteRequest } from './prompt.js';
 import type { SharedCacheReading } from './roles.js';
+import type { WorkerTable } from './workers.js';
 import type { ZeroReason } from './zero-credit.js';
 
 /** What the store could restore of a prompt. */
@@ -33,6 +35,7 @@ export interface SharedCreditParts {
   /** Null where `reading` says that there is none. */
   readonly cache: SharedCache | null;
   readonly reading: SharedCacheReading;
+  readonly workers: WorkerTable;
   readonly feedback: Feedback;
   readonly blockSize: number;
   readonly speculative: boolean;
@@ -45,6 +48,10 @@ const NO_WORTH: ZeroReason = {
 const UNPROVEN: ZeroReason = {
   code: 'not-proven',
   text: 'the request was not said to be text alone; set textOnly where that is proven',
+};
+const UNREADABLE_BODY: ZeroReason = {
+  code: 'not-proven',
+  text: 'the body could not be read without an error, so that nothing is proven of it; give the parsed request itself',
 };
 const UNHASHABLE: ZeroReason = {
   code: 'ineligible',
@@ -97,12 +104,24 @@ export class SharedCredit {
     if (this.#notRead !== null) return this.#notRead;
     if (request.sharedCacheMultiplier === 0) return NO_WORTH;
     if (adapterUnknown) return unknownAdapter(request.loraName);
-    if (request.body !== undefined) {
-      const { reason, text } = judgeRequest(request.body, { speculative: this.#parts.speculative });
-      if (reason !== null) return { code: reason, text: text! };
-    }
+    const against = request.body === undefined ? null : this.#judge(request.body, request);
+    if (against !== null) return against;
     if (request.textOnly !== true) return UNPROVEN;
     return prompt.unhashable ? UNHASHABLE : null;
+  }
+
+  /** What speaks against crediting a request with this body; null when nothing does. A body is a client's, and may be anything. */
+  #judge(body: object, { loraName, cacheSalt }: RouteRequest): ZeroReason | null {
+    const { workers, speculative } = this.#parts;
+    const isAdapter = (name: string) => workers.slots.some(({ worker }) => worker.adapters.has(name));
+    try {
+      const { reason, text } = judgeRequest(body, { speculative });
+      if (reason !== null) return { code: reason, text: text! };
+      const disagrees = whyBodyDisagrees(body, { loraName, cacheSalt, isAdapter });
+      return disagrees === null ? null : { code: 'body-disagrees', text: disagrees };
+    } catch {
+      return UNREADABLE_BODY;
+    }
   }
 
   /** The prompt, or its first `blocks` blocks as if one more token followed. */

@@ -2,7 +2,7 @@
 // trusted only costs the worker its shared credit, with the reason (spec/kv-events.md 6.4).
 import { type Contract, shown } from '../contract/descriptor.js';
 import type { RevisionSet } from '../contract/revisions.js';
-import { validateContract } from '../contract/validate.js';
+import { isValidatedContract, validateContract } from '../contract/validate.js';
 import { ConfigError, ContractError } from '../errors.js';
 import type { Source } from '../events/worker-events.js';
 
@@ -53,11 +53,15 @@ const MAX_DP_RANK = 0xffff_ffff;
 
 /**
  * Checks a worker's description.
- * @throws ConfigError `worker-id`, `worker-dp-ranks`, `worker-contract`, `worker-adapters`
+ * @throws ConfigError `worker-id`, `worker-dp-ranks`, `worker-contract`, `worker-adapters`, `worker-draining`
  */
 export function checkWorker(info: WorkerInfo, terms: ContractTerms): CheckedWorker {
-  const { id, dpRanks: { start, size } = { start: 0, size: 1 }, adapters = [], draining = false } = info;
-  if (typeof id === 'string' ? id === '' : !(typeof id === 'bigint' || Number.isSafeInteger(id))) {
+  if (typeof info !== 'object' || info === null) {
+    throw new ConfigError('worker-id', `a worker is ${shown(info)}; give an object with its id.`);
+  }
+  const { id, dpRanks, adapters = [], draining = false } = info;
+  const { start, size } = dpRanks ?? { start: 0, size: 1 };
+  if (!isWorkerId(id)) {
     throw new ConfigError('worker-id', `a worker's id is ${shown(id)}; give a text or a whole number.`);
   }
   const whole = Number.isInteger(start) && start >= 0 && Number.isInteger(size) && size >= 1;
@@ -77,8 +81,22 @@ export function checkWorker(info: WorkerInfo, terms: ContractTerms): CheckedWork
     size,
     contract: contractOf(info, terms),
     adapters: new Set(adapters),
-    draining,
+    draining: checkDraining(id, draining),
   };
+}
+
+/**
+ * Whether a worker drains.
+ * @throws ConfigError `worker-draining` for what is neither true nor false
+ */
+export function checkDraining(id: WorkerId, draining: unknown): boolean {
+  if (typeof draining === 'boolean') return draining;
+  throw new ConfigError('worker-draining', `worker ${id}: draining is ${shown(draining)}; give true or false.`);
+}
+
+/** Whether the value can be a worker's name. */
+export function isWorkerId(value: unknown): value is WorkerId {
+  return typeof value === 'string' ? value !== '' : typeof value === 'bigint' || Number.isSafeInteger(value);
 }
 
 /** A worker's name in tables; numbers and texts that read alike stay apart. */
@@ -86,21 +104,34 @@ export function workerKey(id: WorkerId): string {
   return `${typeof id === 'string' ? 's' : 'n'}${id}`;
 }
 
-function contractOf({ id, contract = null, descriptor }: WorkerInfo, terms: ContractTerms): ContractVerdict {
+function contractOf({ id, contract: given, descriptor }: WorkerInfo, terms: ContractTerms): ContractVerdict {
+  const contract = givenContract(id, given);
   if (contract !== null && descriptor !== undefined) {
     throw new ConfigError('worker-contract', `worker ${id}: give a contract or a descriptor, not both.`);
-  }
-  if (contract !== null && !('invalid' in contract) && typeof contract.fingerprint !== 'string') {
-    throw new ConfigError(
-      'worker-contract',
-      `worker ${id}: contract was not validated; give it as descriptor instead.`,
-    );
   }
   const verdict = descriptor === undefined ? contract : validated(descriptor, terms.revisions);
   if (verdict === null || 'invalid' in verdict || verdict.mainEventBlockSize === terms.blockSize) return verdict;
   return {
     invalid: `its main event blocks have ${verdict.mainEventBlockSize} tokens, the router's blocks ${terms.blockSize}. Give the router that blockSize, or the worker another router.`,
   };
+}
+
+/** What was given as a contract, believed only where `validateContract` made it in this process. */
+function givenContract(id: WorkerId, given: unknown): ContractVerdict {
+  if (given === undefined || given === null) return null;
+  if (isValidatedContract(given)) return given;
+  if (typeof given !== 'object' || !('invalid' in given)) {
+    throw new ConfigError(
+      'worker-contract',
+      `worker ${id}: contract is ${shown(given)} that validateContract did not make here; give it as descriptor instead.`,
+    );
+  }
+  const { invalid } = given;
+  if (typeof invalid === 'string') return { invalid };
+  throw new ConfigError(
+    'worker-contract',
+    `worker ${id}: contract.invalid is ${shown(invalid)}; give the reason as a text.`,
+  );
 }
 
 function validated(descriptor: unknown, revisions: RevisionSet): ContractVerdict {

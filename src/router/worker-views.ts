@@ -29,7 +29,7 @@ export interface WorkerView {
 }
 
 /** All workers, in the order of their ranks' numbers. */
-export function workerViews({ workers, load, health, ttft }: RouterParts, now: number): WorkerView[] {
+export function workerViews({ workers, load, health, ttft, latest }: RouterParts): WorkerView[] {
   const views = new Map<string, WorkerView & { ranks: RankView[] }>();
   for (const { rank, source, worker, admission } of workers.slots) {
     const { id, key, draining, adapters } = worker;
@@ -42,7 +42,7 @@ export function workerViews({ workers, load, health, ttft }: RouterParts, now: n
       admission: admission.code,
       admissionText: admission.text,
       load: { activeRequests, prefillTokens, decodeBlocks },
-      resting: health.isOut(rank, now),
+      resting: health.isOut(rank, latest.now),
       rates: ttft.rates(rank),
     });
   }

@@ -71,6 +71,7 @@ export class WorkerTable {
     const before = this.#workers.get(checked.key)?.slots ?? new Map<number, RankSlot>();
     const stays = (dpRank: number) => dpRank >= checked.start && dpRank < checked.start + checked.size;
     this.#refuseOverflow(checked, before.size);
+    const offer = offerOf(checked);
     const removed = [...before.values()].filter(({ source }) => !stays(source.dpRank));
     for (const slot of removed) this.#free(slot);
     const slots = new Map<number, RankSlot>();
@@ -78,7 +79,7 @@ export class WorkerTable {
       const slot = before.get(dpRank) ?? this.#take({ workerId: checked.id, dpRank }, checked);
       slot.worker = checked;
       slots.set(dpRank, slot);
-      this.#admission.set(slot.source, offerOf(checked));
+      this.#admission.set(slot.source, offer);
     }
     this.#workers.set(checked.key, { checked, slots });
     this.#refresh();

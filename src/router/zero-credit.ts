@@ -9,6 +9,7 @@ export type SharedZeroCode =
   | NotReadCode //                       this router keeps no shared cache
   | 'multiplier-zero' //                 the request wants none to count
   | RequestReason //                     the request's provenance is not proven
+  | 'body-disagrees' //                  its body names another salt or adapter than the caller
   | 'unknown-adapter' //                 no worker lists the LoRA name
   | Exclude<AdmissionCode, 'admitted'> // the rank is not under the contract in force
   | ReasonCode //                        the cache's own reason

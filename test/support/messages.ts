@@ -5,6 +5,7 @@ import { Encoder } from '@msgpack/msgpack';
 import { SharedCache } from '../../src/cache/shared-cache.js';
 import type {
   CacheQuery,
+  DecodedObjects,
   Explanation,
   Learned,
   SharedCacheOptions,
@@ -201,6 +202,18 @@ export class Prompt {
     return keys;
   }
 
+  /** Digests of all main event blocks as decoded objects have them: eight words each, the first 24 bytes and then the low 64 bits. */
+  get digestWords(): Uint32Array {
+    const words = new Uint32Array(this.blocks * 8);
+    const view = new DataView(words.buffer);
+    for (let block = 0; block < this.blocks; block++) {
+      const digest = Buffer.from(this.digest(block), 'hex');
+      new Uint8Array(words.buffer, block * 32, 24).set(digest.subarray(0, 24));
+      view.setBigUint64(block * 32 + 24, digest.readBigUInt64BE(24), true);
+    }
+    return words;
+  }
+
   query(tokenCount = this.tokens.length): CacheQuery {
     return { tokens: this.tokens, tokenCount, blockSize: this.blockSize, eligible: true };
   }
@@ -292,6 +305,12 @@ export class Pool {
   sendPayload(payload: Uint8Array): StoreMessageResult {
     this.sequence++;
     return this.cache.applyStoreMessage(framesOf(this.sequence, payload));
+  }
+
+  /** Objects of a prompt's blocks, decoded already, entered the store or left it. */
+  sendDecoded(kind: DecodedObjects['kind'], prompt: Prompt, first = 0, end = prompt.blocks): void {
+    const digests = prompt.digestWords;
+    this.cache.applyObjects({ kind, medium: 'cpu', group: 0, digests, at: first, count: end - first });
   }
 
   /** Blocks credited. */
