@@ -2,7 +2,7 @@
 // are complete. Lookups read only the result (DONE in slots.ts), never a record (records.ts).
 import { DIGEST_CAP, EXTENTS, EXTENT_GEN, GROUP_MASKS, INDEX_MASK, MEMBER_CAP, PREFIX_GROUP, WIDE } from './layout';
 import {
-  AMBIGUITIES, AMBIGUITY_DROPS, cell, CLEARS, count, DIGESTS, DIGEST_EVICTIONS, DIGEST_SPREAD, EDGE_EVICTIONS, GENERATION, MEMBERS, ORPHAN_DIGESTS,
+  addCount, AMBIGUITIES, AMBIGUITY_DROPS, cell, CLEARS, count, DIGESTS, DIGEST_EVICTIONS, DIGEST_SPREAD, EDGE_EVICTIONS, GENERATION, MEMBERS, ORPHAN_DIGESTS,
   ORPHAN_NEWEST, ORPHAN_OLDEST, RECORD_FREE, RECORD_TOP, REFUSED_OBJECTS, REMOVED_OBJECTS, setCell, SKIPPED_AMBIGUOUS, STORED_OBJECTS,
 } from './cells';
 import { addAmbiguous, emptyAmbiguous, isAmbiguous } from './ambiguous';
@@ -164,88 +164,108 @@ function admitDigest(low: u64, hash: u64, high: usize): u32 {
 
 /** An object has been stored. `high`: address of the digest's first 24 bytes; `medium`: CPU, DISK or UNKNOWN. */
 export function storeObject(high: usize, low: u64, prefix: u32, medium: u32): void {
+  if (WIDE) storeMember(high, low, prefix, medium);
+  else storeBits(high, low, <u32>load<u8>(PREFIX_GROUP + <usize>prefix), (<u64>1) << prefix, medium);
+}
+/** So have those of several prefixes of one group, given as bits; narrow builds. */
+export function storeBits(high: usize, low: u64, group: u32, bits: u64, medium: u32): void {
   const hash = hashKey(low);
   const found = identify(low, hash, high);
   if (found < 0) return;
   let record = <u32>found;
-  let room = record != 0 || cell(DIGESTS) < DIGEST_CAP || evictDigest();
-  if (WIDE && room && cell(MEMBERS) >= MEMBER_CAP && !(record && mediaOf(record, prefix))) room = makeMemberRoom(low);
-  if (!room) {
-    count(REFUSED_OBJECTS);
+  if (!record && cell(DIGESTS) >= DIGEST_CAP && !evictDigest()) {
+    addCount(REFUSED_OBJECTS, popcnt(bits));
     return;
   }
   if (!record) record = admitDigest(low, hash, high);
-  else if (isOrphan(record) && cell(ORPHAN_NEWEST) != record) {
-    leaveOrphans(record);
-    joinNewest(record);
-  }
-  count(STORED_OBJECTS);
-  const group = <u32>load<u8>(PREFIX_GROUP + <usize>prefix);
-  if (WIDE) {
-    const media = mediaOf(record, prefix);
-    setMedia(record, prefix, media | medium);
-    if (media) return;
-    setObjects(record, objectsOf(record) + 1);
-    setCell(MEMBERS, cell(MEMBERS) + 1);
-    if (!isOrphan(record) && completeAround(record, group, prefix)) {
-      const slot = ownerOf(record);
-      setDone(slot, doneOf(slot) | ((<u64>1) << group));
-    }
-    return;
-  }
+  else renewOrphan(record);
+  addCount(STORED_OBJECTS, popcnt(bits));
   const at = recordOf(record) + (<usize>(medium >> 1) << 3); // 1, 2, 4 → 0, 1, 2
   const mask = load<u64>(at, 32);
-  const bit = (<u64>1) << prefix;
-  if (mask & bit) return;
-  store<u64>(at, mask | bit, 32);
-  setCell(MEMBERS, cell(MEMBERS) + 1);
+  const fresh = bits & ~mask;
+  if (!fresh) return;
+  store<u64>(at, mask | fresh, 32);
+  setCell(MEMBERS, cell(MEMBERS) + <u32>popcnt(fresh));
   const groupMask = load<u64>(GROUP_MASKS + (<usize>group << 3));
   if ((unionOf(record) & groupMask) == groupMask && !isOrphan(record)) {
     const slot = ownerOf(record);
     setDone(slot, doneOf(slot) | ((<u64>1) << group));
   }
 }
+function storeMember(high: usize, low: u64, prefix: u32, medium: u32): void {
+  const hash = hashKey(low);
+  const found = identify(low, hash, high);
+  if (found < 0) return;
+  let record = <u32>found;
+  let room = record != 0 || cell(DIGESTS) < DIGEST_CAP || evictDigest();
+  if (room && cell(MEMBERS) >= MEMBER_CAP && !(record && mediaOf(record, prefix))) room = makeMemberRoom(low);
+  if (!room) {
+    count(REFUSED_OBJECTS);
+    return;
+  }
+  if (!record) record = admitDigest(low, hash, high);
+  else renewOrphan(record);
+  count(STORED_OBJECTS);
+  const group = <u32>load<u8>(PREFIX_GROUP + <usize>prefix);
+  const media = mediaOf(record, prefix);
+  setMedia(record, prefix, media | medium);
+  if (media) return;
+  setObjects(record, objectsOf(record) + 1);
+  setCell(MEMBERS, cell(MEMBERS) + 1);
+  if (!isOrphan(record) && completeAround(record, group, prefix)) {
+    const slot = ownerOf(record);
+    setDone(slot, doneOf(slot) | ((<u64>1) << group));
+  }
+}
+/** A digest without an edge becomes the newest of those. */
+@inline function renewOrphan(record: u32): void {
+  if (!isOrphan(record) || cell(ORPHAN_NEWEST) == record) return;
+  leaveOrphans(record);
+  joinNewest(record);
+}
 
 /** An object has gone from the given media. */
 export function removeObject(high: usize, low: u64, prefix: u32, media: u32): void {
+  if (WIDE) removeMember(high, low, prefix, media);
+  else removeBits(high, low, <u32>load<u8>(PREFIX_GROUP + <usize>prefix), (<u64>1) << prefix, media);
+}
+/** So have those of several prefixes of one group, given as bits; narrow builds. */
+export function removeBits(high: usize, low: u64, group: u32, bits: u64, media: u32): void {
+  const found = identify(low, hashKey(low), high);
+  if (found <= 0) return;
+  const record = <u32>found;
+  addCount(REMOVED_OBJECTS, popcnt(bits));
+  const at = recordOf(record);
+  let gone: u32 = 0;
+  for (let m: usize = 0; m < 3; m++) {
+    if (!((media >> <u32>m) & 1)) continue;
+    const mask = load<u64>(at + (m << 3), 32);
+    if (!(mask & bits)) continue;
+    store<u64>(at + (m << 3), mask & ~bits, 32);
+    gone += <u32>popcnt(mask & bits);
+  }
+  if (!gone) return;
+  setCell(MEMBERS, cell(MEMBERS) - gone);
+  const left = unionOf(record);
+  if (!left) forgetDigest(record);
+  else if ((left & bits) != bits) incomplete(record, group);
+}
+function removeMember(high: usize, low: u64, prefix: u32, media: u32): void {
   const found = identify(low, hashKey(low), high);
   if (found <= 0) return;
   const record = <u32>found;
   count(REMOVED_OBJECTS);
-  const group = <u32>load<u8>(PREFIX_GROUP + <usize>prefix);
-  if (WIDE) {
-    const old = mediaOf(record, prefix);
-    if (!old) return;
-    setMedia(record, prefix, old & ~media);
-    if (old & ~media) return;
-    setObjects(record, objectsOf(record) - 1);
-    setCell(MEMBERS, cell(MEMBERS) - 1);
-    if (!objectsOf(record)) {
-      forgetDigest(record);
-      return;
-    }
-  } else {
-    const at = recordOf(record);
-    const keep = ~((<u64>1) << prefix);
-    const before = cell(MEMBERS);
-    let gone: u32 = 0;
-    for (let m: usize = 0; m < 3; m++) {
-      if (!((media >> <u32>m) & 1)) continue;
-      const mask = load<u64>(at + (m << 3), 32);
-      if (mask & ~keep) {
-        store<u64>(at + (m << 3), mask & keep, 32);
-        gone++;
-      }
-    }
-    if (!gone) return;
-    setCell(MEMBERS, before - gone);
-    const left = unionOf(record);
-    if (!left) {
-      forgetDigest(record);
-      return;
-    }
-    if (left & ~keep) return;
-  }
+  const old = mediaOf(record, prefix);
+  if (!old) return;
+  setMedia(record, prefix, old & ~media);
+  if (old & ~media) return;
+  setObjects(record, objectsOf(record) - 1);
+  setCell(MEMBERS, cell(MEMBERS) - 1);
+  if (!objectsOf(record)) forgetDigest(record);
+  else incomplete(record, <u32>load<u8>(PREFIX_GROUP + <usize>prefix));
+}
+/** The group lacks an object of the digest. */
+function incomplete(record: u32, group: u32): void {
   if (isOrphan(record)) return;
   const slot = ownerOf(record);
   setDone(slot, doneOf(slot) & ~((<u64>1) << group));

@@ -204,7 +204,10 @@ export class SharedCache {
     const end = next < 0 ? plan.prefixes.length : next;
     this.#compact(core);
     this.#reconcile?.voidFor('decoded-evidence');
-    core.applyObjects({ removes: kind === 'removed', media: MEDIA[medium], first, end, digests, at, count });
+    const removes = kind === 'removed';
+    // A removal clears what a reconcile has found without its medium, as the master's do (design.md 5).
+    const media = removes ? MEDIA[medium] | MEDIA.unknown : MEDIA[medium];
+    core.applyObjects({ removes, media, first, end, digests, at, count });
   }
 
   /** Learns events `from` … `to` of the list, all of them stored ones, of which `first` is the first. */

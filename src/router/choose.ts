@@ -1,6 +1,7 @@
 // From costs to a choice (design.md 7: "softmax temperature, seeded"). Temperature 0 takes the least cost; ties go to the fewest active
 // requests, then to a seeded draw, so that idle workers share cold prompts and several routers with seeds of their own don't all send
 // theirs to the same one. Above 0 a candidate's chance is exp(-cost / temperature) over the sum of all.
+import { expOfNegative } from './exp.js';
 
 /** Who was chosen, and who would have been had that one not been there. Indices are positions in the costs. */
 export interface Choice {
@@ -13,8 +14,7 @@ export interface Choice {
 const NONE = -1;
 
 /**
- * Makes choices. The same seed and the same calls make the same choices; across JavaScript engines too, but where a draw above
- * temperature 0 falls on the last bit of `Math.exp`.
+ * Makes choices. The same seed and the same calls make the same choices, in every JavaScript engine.
  */
 export class Chooser {
   #state: number;
@@ -93,5 +93,5 @@ function leastOf(costs: ArrayLike<number>, activeRequests: ArrayLike<number>, ex
 
 /** The weight of a cost beside the least one: in [0, 1], 0 for an ineligible candidate. */
 function weightOf(cost: number, least: number, temperature: number): number {
-  return Number.isFinite(cost) ? Math.exp((least - cost) / temperature) : 0;
+  return Number.isFinite(cost) ? expOfNegative((least - cost) / temperature) : 0;
 }

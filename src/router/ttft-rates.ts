@@ -12,6 +12,7 @@
 // Old evidence: it halves with every half-life of the rank's own observations. It also fades, evenly to nothing, while the rank is silent
 // and the others teach. A rank that was slow once is not chosen, so it could never show that it is slow no more: it must become unknown
 // again, like the fleet, to be tried.
+import { expOfNegative } from './exp.js';
 
 /** Decayed observations with which a belief needs no other beside it; with a shorter half-life, that many. */
 export const ENOUGH = 8;
@@ -67,7 +68,7 @@ export class LearnedRate {
     this.#fleetPace = this.#priorPace;
     this.#fastest = MS / most;
     this.#slowest = MS / least;
-    this.#kept = 2 ** (-1 / halfLife);
+    this.#kept = expOfNegative(-Math.LN2 / halfLife);
     // Weight tends to 1 / (1 - 2^(-1/h)), which is above h: a rank that gets its share of requests reaches it.
     this.#enough = Math.min(ENOUGH, halfLife);
     this.#silence = SILENCE * halfLife;
