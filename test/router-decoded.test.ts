@@ -145,4 +145,37 @@ test('decoded evidence keeps the rules: a rank that is not admitted teaches noth
   assert.is(router.stats().cache?.core?.digests, 0, 'a group that the contract does not have');
 });
 
+test('a decoded removal clears what was found without its medium, as the master’s do', async () => {
+  const options = { settings: { sharedCacheType: 'mooncake-store' }, index: { bytes: 2 << 20 } } as const;
+  const router = await Router.create(options);
+  const contract = contractOf({});
+  const prompt = new Prompt(1, 4, contract);
+  const own = new Numbers(prompt);
+  router.addWorker({ id: 'a', contract });
+  router.takeStored('a', 0, 'device', own.blocks(0, 4));
+  router.takeRemoved('a', 0, 'device', new Uint32Array(own.hashes.buffer), 0, 4);
+  const shared = () => {
+    const { blocks, lease } = router.route({ tokens: prompt.tokens, textOnly: true });
+    lease.cancel(0);
+    return blocks.shared;
+  };
+  const objects = { group: 0, digests: own.digests };
+  router.takeObjects({ ...objects, kind: 'stored', medium: 'unknown', at: 0, count: 4 });
+  assert.is(shared(), 4);
+  router.takeObjects({ ...objects, kind: 'removed', medium: 'cpu', at: 2, count: 2 });
+  assert.is(shared(), 2);
+  router.takeObjects({ ...objects, kind: 'stored', medium: 'disk', at: 0, count: 2 });
+  router.takeObjects({ ...objects, kind: 'removed', medium: 'cpu', at: 0, count: 2 });
+  assert.is(shared(), 2, 'what is on disk stays');
+});
+
+test('with GPU events off decoded ones have no effect either', async () => {
+  const router = await Router.create({ settings: { useKvEvents: false }, index: { bytes: 2 << 20 } });
+  const prompt = new Prompt(1, 4, contractOf({}));
+  const own = new Numbers(prompt);
+  router.addWorker({ id: 'a' });
+  assert.equal(router.takeStored('a', 0, 'device', own.blocks(0, 4)), { learned: 0, outcome: 'gpu-events-off' });
+  assert.is(router.takeRemoved('a', 0, 'device', new Uint32Array(own.hashes.buffer), 0, 4), 0);
+});
+
 test.run();

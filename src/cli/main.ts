@@ -7,6 +7,7 @@ import { contractCommand } from './contract.js';
 import { hashCommand } from './hash.js';
 import { oracleCommand } from './oracle.js';
 import { replayCommand } from './replay.js';
+import { simulateCommand } from './simulate.js';
 
 const { version } = JSON.parse(readFileSync(new URL('../../../../package.json', import.meta.url), 'utf8'));
 
@@ -16,6 +17,7 @@ const program = new Command('moonroute')
   .showHelpAfterError()
   .addCommand(oracleCommand())
   .addCommand(replayCommand())
+  .addCommand(simulateCommand())
   .addCommand(contractCommand())
   .addCommand(hashCommand());
 

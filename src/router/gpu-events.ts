@@ -45,7 +45,7 @@ export interface WorkerMessageResult {
 export interface DecodedResult {
   /** Blocks that the shared cache learned, or knew already. */
   readonly learned: number;
-  readonly outcome: StoreOutcome;
+  readonly outcome: StoreOutcome | 'gpu-events-off';
 }
 
 /** Counts since the router was made. */
@@ -121,7 +121,8 @@ export class GpuEvents {
 
   /** Takes one decoded stored event of a rank in: what a simulation has in place of messages. */
   takeStored(slot: RankSlot, tier: IndexTier, blocks: IndexedBlocks): DecodedResult {
-    const { cache, index } = this.#parts;
+    const { cache, index, useKvEvents } = this.#parts;
+    if (!useKvEvents) return { learned: 0, outcome: 'gpu-events-off' };
     const learned = tier === 'device' ? (cache?.observeBlocks(slot.source, blocks).blocks ?? 0) : 0;
     const outcome = index.stored(slot.rank, tier, blocks);
     this.#learned += learned;
@@ -132,6 +133,7 @@ export class GpuEvents {
 
   /** Takes one decoded removal in, likewise; how many of the blocks the rank was known to hold there. */
   takeRemoved(slot: RankSlot, tier: IndexTier, lows: Uint32Array, at: number, count: number): number {
+    if (!this.#parts.useKvEvents) return 0;
     const known = this.#remove(slot.rank, tier, lows, at, count);
     this.#removed += known;
     return known;

@@ -23,7 +23,7 @@ export interface WorkerModel {
 
 /** The simulated shared store. Capacities of 0 mean that there is none. */
 export interface StoreModel {
-  /** Bytes of memory. Default 200e9. */
+  /** Bytes of memory, of all its nodes together. Default 2e12. */
   readonly dramBytes: number;
   /** Bytes of SSD, to which memory spills; 0 for none. Default 0. */
   readonly ssdBytes: number;
@@ -131,6 +131,8 @@ export interface SimReport {
   readonly policy: string;
   readonly requests: number;
   readonly completed: number;
+  /** Larger than a worker's GPU, and so served by none; counted nowhere else. The others are all completed. */
+  readonly refused: number;
   readonly tokens: {
     readonly prompt: number;
     readonly cached: number;
@@ -149,15 +151,16 @@ export interface SimReport {
   readonly duration: number;
   /** Most loaded worker's share of busy time over the mean. */
   readonly imbalance: number;
-  /** Requests and busy milliseconds a worker. */
+  /** Requests, busy milliseconds, and blocks that were found on its GPU, a worker. */
   readonly perWorker: readonly { readonly requests: number; readonly busy: number; readonly hitBlocks: number }[];
   readonly store: {
     readonly fetchedBytes: number;
-    /** Bytes a second, the busiest 1-second stretch. */
+    /** Bytes a second, in the busiest whole second of the clock. */
     readonly peakFetch: number;
     readonly putBytes: number;
     readonly dramPeakBytes: number;
     readonly ssdPeakBytes: number;
+    /** Blocks of groups that are gone for want of room, from memory and SSD. */
     readonly evictedBlocks: number;
   };
   readonly credit: CreditReport;
