@@ -14,6 +14,7 @@ import {
 } from './prefix-suites.js';
 import { rivals } from './rivals/index.js';
 import { decisionSuite } from './router-suites.js';
+import { simSuite } from './sim-suites.js';
 import {
   batchSuite,
   churnSuite,
@@ -83,6 +84,7 @@ await run('the GPU index', [
   () => prefixClearSuite(effort),
 ]);
 await run('decisions', [() => decisionSuite(effort)]);
+await run('simulations', [() => simSuite(effort)]);
 
 say('\nsizes');
 const sizes: Record<string, { wasmBytes: number; memoryMiB: number }> = {};

@@ -113,7 +113,7 @@ test('policies stand side by side, partial runs say so', () => {
 test('the configuration is told in two lines, with what is out of the ordinary', () => {
   const usual = configText(checkSimConfig());
   assert.is(usual.split('\n').length, 2);
-  assert.match(usual, /8 workers of 65,536 GPU blocks, .*store: 200 GB memory, 0 B SSD/);
+  assert.match(usual, /8 workers of 65,536 GPU blocks, .*store: 2 TB memory, 0 B SSD/);
   assert.match(usual, /blocks of 16 tokens: full_attention 5\.24 MB; 2 ranks; events after 5 ms; speed-up 1; seed 1$/);
   const odd = configText(
     checkSimConfig({

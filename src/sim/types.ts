@@ -112,7 +112,7 @@ export interface Percentiles {
 
 /** How the router's shared credit compares with what the workers could really restore at that moment. */
 export interface CreditReport {
-  /** Decisions that credited shared blocks. */
+  /** Requests that began at a worker with shared blocks credited; of those that a restart sent twice, each time. */
   readonly credited: number;
   /** … of which exactly what was restorable. */
   readonly right: number;
@@ -140,9 +140,9 @@ export interface SimReport {
     readonly generated: number;
   };
   readonly blocks: TierBlocks;
-  /** Most that any routing could have hit: the best worker of each request at its decision, and the store. */
+  /** What the best choice could have hit: the best worker at each decision, or the store. Workers look later, so where requests wait hits may exceed it. */
   readonly reachableBlocks: number;
-  /** What a single cache without limit would hit. */
+  /** What a single cache without limit would hit, requests being served as they arrive. */
   readonly ceilingBlocks: number;
   readonly ttft: Percentiles;
   /** From arrival to the last token. */

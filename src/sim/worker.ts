@@ -39,7 +39,7 @@ export class SimWorker {
   #queue: SimRequest[] = [];
   #head = 0;
   #running: SimRequest[] = [];
-  /** The first in line found no room: nothing changes until some request ends. */
+  /** The first in line found no room: nothing changes until blocks are shared or a request ends. */
   #blocked = false;
   // The plan that runs: so many steps of one length.
   #planned = false;
@@ -205,6 +205,7 @@ export class SimWorker {
     this.cache.share(request.path, request.held, end, this.#entered);
     request.own -= end - request.held;
     request.held = end;
+    this.#blocked = false;
   }
 
   #prefilled(request: SimRequest, now: number): void {
