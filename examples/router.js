@@ -25,11 +25,11 @@ for (const id of ['worker-0', 'worker-1']) router.addWorker({ id, descriptor });
 const prompt = { tokens: Uint32Array.from({ length: 65 }, (_, i) => i), textOnly: true, explain: true };
 let now = 0;
 const show = (when) => {
-  const { worker, cost, runnerUp, blocks, sharedReason, explanation, lease } = router.route({ ...prompt, now });
+  const { worker, cost, runnerUp, blocks, sharedReason, candidates, lease } = router.route({ ...prompt, now });
   console.log(`${when}: ${worker.id}, cost ${cost}; runner-up ${runnerUp.worker.id}, cost ${runnerUp.cost}`);
   console.log(`  blocks on the GPU ${blocks.device}, from the store ${blocks.shared}, of ${blocks.request}`);
   if (sharedReason !== null) console.log(`  nothing from the store: ${sharedReason.code}`);
-  for (const { worker, zero } of explanation.candidates)
+  for (const { worker, zero } of candidates)
     if (zero.device !== null) console.log(`  ${worker.id} has nothing on its GPU: ${zero.device.text}`);
   // The gateway reports what the engine says: it took the request, the first token came, it is done.
   lease.admitted(now + 1);

@@ -94,9 +94,9 @@ export class Feedback {
 
   /** @throws {ConfigError} `feedback-strikes`, `feedback-withhold-for`, `feedback-withhold-at-most`, `feedback-max-marks` */
   constructor({ strikes = 3, withholdFor = 60_000, withholdAtMost, maxMarks = 4096 }: FeedbackOptions = {}) {
-    const atMost = withholdAtMost ?? Math.max(600_000, withholdFor);
     checkWhole('feedback', 'strikes', strikes, MAX_STRIKES);
     checkTime('feedback', 'withholdFor', withholdFor, 1);
+    const atMost = withholdAtMost ?? Math.max(600_000, withholdFor);
     checkTime('feedback', 'withholdAtMost', atMost, withholdFor);
     checkWhole('feedback', 'maxMarks', maxMarks, MAX_MARKS);
     this.#strikesToWithhold = strikes;

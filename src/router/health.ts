@@ -47,10 +47,10 @@ export class RankHealth {
    * @throws {ConfigError} `health-ranks`, `health-failures`, `health-rest-for`, `health-rest-at-most`
    */
   constructor(ranks: number, { failures = 3, restFor = 5000, restAtMost }: HealthOptions = {}) {
-    const atMost = restAtMost ?? Math.max(60_000, restFor);
     checkWhole('health', 'ranks', ranks, MAX_LOAD_RANKS);
     checkWhole('health', 'failures', failures, MAX_FAILURES);
     checkTime('health', 'restFor', restFor, 1);
+    const atMost = restAtMost ?? Math.max(60_000, restFor);
     checkTime('health', 'restAtMost', atMost, restFor);
     this.#mostFailures = failures;
     this.#restFor = restFor;
