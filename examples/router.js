@@ -1,20 +1,7 @@
 // What a gateway does with moonroute, on recorded bytes: the KV events of two workers and a real Mooncake master's messages go in, a decision
 // comes out, with what it credits and why not more. Run with `node examples/router.js`.
-import { readFileSync } from 'node:fs';
 import { Router } from 'moonroute';
-
-const file = (path) => readFileSync(new URL(path, import.meta.url), 'utf8');
-/** Recorded messages as the three ZeroMQ frames that a socket would give. */
-const recorded = (path) =>
-  file(path)
-    .trim()
-    .split('\n')
-    .map((line) => {
-      const { seq, topic, payload } = JSON.parse(line);
-      const sequence = Buffer.alloc(8);
-      sequence.writeBigUInt64BE(BigInt(seq));
-      return [Buffer.from(topic, 'hex'), sequence, Buffer.from(payload, 'hex')];
-    });
+import { file, recorded } from './recorded.js';
 
 const router = await Router.create({ settings: { sharedCacheType: 'mooncake-store' }, blockSize: 16 });
 // Each worker publishes which objects its model needs: here full attention and Mamba, two tensor-parallel ranks.

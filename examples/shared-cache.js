@@ -1,20 +1,7 @@
 // The shared cache by itself, on recorded bytes: a worker's KV event and a real Mooncake master's messages go in, the number of prompt
 // tokens that vLLM would restore from the store comes out. Run with `node examples/shared-cache.js`.
-import { readFileSync } from 'node:fs';
 import { SharedCache, validateContract, WorkerEvents } from 'moonroute';
-
-const file = (path) => readFileSync(new URL(path, import.meta.url), 'utf8');
-/** Recorded messages as the three ZeroMQ frames that a socket would give. */
-const recorded = (path) =>
-  file(path)
-    .trim()
-    .split('\n')
-    .map((line) => {
-      const { seq, topic, payload } = JSON.parse(line);
-      const sequence = Buffer.alloc(8);
-      sequence.writeBigUInt64BE(BigInt(seq));
-      return [Buffer.from(topic, 'hex'), sequence, Buffer.from(payload, 'hex')];
-    });
+import { file, recorded } from './recorded.js';
 
 const cache = await SharedCache.create();
 // The worker publishes which objects its model needs: here full attention and Mamba, two tensor-parallel ranks.

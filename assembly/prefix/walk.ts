@@ -88,28 +88,17 @@ export function walk(blocks: u32, heats: bool): bool {
 export function finish(heats: bool): u32 {
   if (heats && first) splice(first, entry, anchor);
   if (heats) heatRow(row, entry);
-  for (let i: u32 = 0; i < active; i++) {
-    const word = <u32>load<u8>(ACTIVE + i) << 1;
-    for (let half: u32 = 0; half < 2; half++) {
-      const at = ALIVE + (<usize>(word + half) << 3);
-      const device = load<u64>(at);
-      const host = device | load<u64>(at, HOST_ALIVE);
-      mark(word + half, device, 0);
-      mark(word + half, host, HOST_ENDS);
-      mark(word + half, host | load<u64>(at, DISK_ALIVE), DISK_ENDS);
-    }
-  }
+  drain(depth);
   return depth;
 }
 /** Writes the depth down for the ranks in `bits` of a word. */
-function markAt(word: u32, bits: u64, ends: usize, end: u32): void {
+function mark(word: u32, bits: u64, ends: usize, end: u32): void {
   const base = ENDS + ends + (<usize>word << 8);
   while (bits) {
     store<u32>(base + (<usize>ctz(bits) << 2), end);
     bits &= bits - 1;
   }
 }
-@inline function mark(word: u32, bits: u64, ends: usize): void { markAt(word, bits, ends, depth); }
 
 /** From the last block's holders to those of the block at `end`; false when none is left. */
 function narrow(set: u32, start: bool, end: u32): bool {
@@ -156,9 +145,9 @@ function drain(end: u32): bool {
       const at = ALIVE + (<usize>(word + half) << 3);
       const device = load<u64>(at);
       const host = device | load<u64>(at, HOST_ALIVE);
-      markAt(word + half, device, 0, end);
-      markAt(word + half, host, HOST_ENDS, end);
-      markAt(word + half, host | load<u64>(at, DISK_ALIVE), DISK_ENDS, end);
+      mark(word + half, device, 0, end);
+      mark(word + half, host, HOST_ENDS, end);
+      mark(word + half, host | load<u64>(at, DISK_ALIVE), DISK_ENDS, end);
     }
   }
   active = 0;
@@ -177,8 +166,8 @@ function narrowDevice(record: usize, end: u32): bool {
     const low = i64x2.extract_lane(gone, 0);
     const high = i64x2.extract_lane(gone, 1);
     for (let ends: usize = 0; ends <= DISK_ENDS; ends += HOST_ENDS) {
-      if (low) markAt(pair << 1, low, ends, end);
-      if (high) markAt((pair << 1) + 1, high, ends, end);
+      if (low) mark(pair << 1, low, ends, end);
+      if (high) mark((pair << 1) + 1, high, ends, end);
     }
     if (!v128.any_true(left)) store<u8>(ACTIVE + i--, load<u8>(ACTIVE + --active));
   }
@@ -206,9 +195,9 @@ function narrowTiers(record: usize, end: u32): bool {
       store<u64>(at, onDevice);
       store<u64>(at, onHost, HOST_ALIVE);
       store<u64>(at, onDisk, DISK_ALIVE);
-      markAt(word, toHost, 0, end);
-      markAt(word, toDisk, HOST_ENDS, end);
-      markAt(word, disk ^ onDisk, DISK_ENDS, end);
+      mark(word, toHost, 0, end);
+      mark(word, toDisk, HOST_ENDS, end);
+      mark(word, disk ^ onDisk, DISK_ENDS, end);
       any |= onDevice | onHost | onDisk;
       below |= onHost | onDisk;
     }
