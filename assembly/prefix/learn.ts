@@ -60,10 +60,9 @@ function leave(entry: u32, rank: u32, tiers: u32, name: u64): void {
   dropIfEmpty(entry);
 }
 
-/** What stands before the blocks of a stored event: nothing, a block that the rank has a name for, or the last block of the call before. */
-export const ROOT: u32 = 0;
-export const NAMED: u32 = 1;
-export const LAST: u32 = 2;
+// What stands before the blocks of a stored event: nothing, the last block of the call before, or else a block that the rank has a name for.
+const ROOT: u32 = 0;
+const LAST: u32 = 2;
 let last: u32 = 0;
 
 /** Blocks of LOCALS and NAMES entered a tier of the rank. */
