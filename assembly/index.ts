@@ -6,8 +6,8 @@ import { configure as takeContract } from './contract';
 import { distrust as distrustChildren, learn as learnEvents } from './edges';
 import { clearResidency as clearAll } from './residency';
 import { digestOf, missingPrefixes } from './records';
-import { placeObjects } from './reconcile';
-import { applyBatch } from './objects';
+import { placeDigests, warmRecords } from './reconcile';
+import { applyBatch, applyAgain } from './objects';
 import { applyDigests as applyDecoded } from './decoded';
 import { lookup as lookupHit, lookupWhy } from './evaluate';
 import { walk } from './walk';
@@ -67,8 +67,12 @@ export function distrust(digests: u32): void { distrustChildren(digests != 0); }
 export function applyMessage(length: u32): u32 { return applyBatch(length); }
 /** Applies objects of the digests at INPUT, each under some prefixes (decoded.ts). */
 export function applyDigests(digests: u32, first: u32, end: u32, removes: u32, media: u32): void { applyDecoded(digests, first, end, removes != 0, media); }
-/** Places staged objects at STAGE as medium unknown (reconcile.ts). */
-export function reconcile(objects: u32, withEdge: u32): void { placeObjects(layout.STAGE, objects, withEdge != 0); }
+/** Applies `events` events at STAGE once more, as a payload has left them there (objects.ts). */
+export function reapply(events: u32): void { applyAgain(events); }
+/** Places staged records at STAGE as medium unknown: all, those with an edge, those without (reconcile.ts). */
+export function reconcile(records: u32, which: u32): void { placeDigests(layout.STAGE, records, which); }
+/** Makes the memory ready that placing the staged records, from the `first` of a list on, will write. */
+export function warm(records: u32, first: u32): void { warmRecords(layout.STAGE, records, first); }
 export function clearResidency(): void { clearAll(); }
 /** Hit of the prompt whose local hashes are REQUEST[0 … blocks), in blocks; touches what it walked. */
 export function lookup(blocks: u32, tokens: u32): u32 { return lookupHit(blocks, tokens); }

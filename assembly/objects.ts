@@ -92,6 +92,8 @@ let staged: usize = 0;
 let problem: u32 = 0; // why the event being judged is malformed
 let foreignTenants: u32 = 0;
 let foreignKeys: u32 = 0;
+let saidStored: u32 = 0; // events of everyone's objects
+let saidRemoved: u32 = 0;
 
 @inline function stage(prefix: u32, what: u32, media: u32): void {
   store<u64>(staged, bswap<u64>(load<u64>(staged, 24)), 24);
@@ -231,6 +233,9 @@ function judge(): void {
   }
   seek(at);
   if (!good()) return;
+  const kind = eventKind == UNSAID ? typeKind : typeKind == UNSAID || typeKind == eventKind ? eventKind : 0;
+  if (kind == STORED) saidStored++;
+  else if (kind == REMOVED) saidRemoved++;
   if (badTenant) {
     problem = BAD_TENANT;
     return;
@@ -239,7 +244,6 @@ function judge(): void {
     foreignTenants++;
     return;
   }
-  const kind = eventKind == UNSAID ? typeKind : typeKind == UNSAID || typeKind == eventKind ? eventKind : 0;
   if (kind == CLEARED) {
     stage(0, CLEARED, 0);
     return;
@@ -291,16 +295,26 @@ function applyStaged(): u32 {
   return clears;
 }
 
+/** Applies `events` staged events at STAGE again: those of a payload that was applied before, put back there. */
+export function applyAgain(events: u32): void {
+  setCell(WALKED, 0);
+  staged = STAGE + <usize>events * STAGED_BYTES;
+  applyStaged();
+}
+
 /**
  * Applies the batch of `length` payload bytes at INPUT. RESULT, u32 each: outcome (APPLIED, MALFORMED, UNREADABLE), index of the malformed
- * event, why, events in the batch, staged and applied, skipped for a foreign tenant, skipped for a foreign key, clears among the applied.
+ * event, why, events in the batch, staged and applied, skipped for a foreign tenant, skipped for a foreign key, clears among the applied, and
+ * stored and removed events, foreign ones among them.
  */
 export function applyBatch(length: u32): u32 {
   setCell(WALKED, 0);
-  memory.fill(RESULT, 0, 32);
+  memory.fill(RESULT, 0, 40);
   staged = STAGE;
   foreignTenants = 0;
   foreignKeys = 0;
+  saidStored = 0;
+  saidRemoved = 0;
   let malformedAt: i32 = -1;
   let why: u32 = 0;
   let events: i64 = -1;
@@ -347,5 +361,7 @@ export function applyBatch(length: u32): u32 {
   store<u32>(RESULT, foreignTenants, 20);
   store<u32>(RESULT, foreignKeys, 24);
   store<u32>(RESULT, clears, 28);
+  store<u32>(RESULT, saidStored, 32);
+  store<u32>(RESULT, saidRemoved, 36);
   return why ? MALFORMED : APPLIED;
 }

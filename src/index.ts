@@ -1,5 +1,6 @@
 // The browser-safe entry: everything that needs no sockets, files or other Node features.
 
+export type { KeyList } from './cache/key-list.js';
 export type { Reason, ReasonCode } from './cache/reasons.js';
 export type { ReconcileToken, ReconcileWatermark } from './cache/reconcile.js';
 export { SharedCache } from './cache/shared-cache.js';

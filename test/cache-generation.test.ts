@@ -68,7 +68,7 @@ test('a message of an older generation does not enter a reconcile opened since',
   pool.cache.updateContract(contractOf(), [SOURCE]);
   const token = pool.cache.beginReconcile();
   pool.cache.applyStoreMessage(storeMessage(50, [cleared()]), { generation: old });
-  assert.equal([token.firstSequence, token.payloads.length, token.voided], [null, 0, null]);
+  assert.equal([token.firstSequence, token.events, token.voided], [null, 0, null]);
   assert.ok(pool.cache.reconcile(token, [], { s0: 0, firstSequence: null }).accepted);
 });
 

@@ -2,8 +2,8 @@
 // the stream voids it, and what came meanwhile is applied again on top (design.md 6).
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { objectsOfKeys, RECONCILE_BYTES, RECONCILE_MESSAGES, type ReconcileToken } from '../src/cache/reconcile.js';
-import { planOf } from '../src/core/plan.js';
+import { RECONCILE_EVENTS, type ReconcileToken } from '../src/cache/reconcile.js';
+import { listed } from './support/key-lists.js';
 import {
   CorePool,
   cleared,
@@ -320,7 +320,7 @@ for (const [what, [reason, breaking]] of Object.entries(voiding)) {
       },
     });
     assert.is(token.voided, reason);
-    assert.equal(token.payloads, []);
+    assert.equal([token.events, [...token.kept()]], [0, []]);
     const { objects } = pool;
     const result = pool.cache.reconcile(token, keys, { s0: 100, firstSequence: token.firstSequence });
     assert.equal(result, { accepted: false, reason });
@@ -368,55 +368,61 @@ test('voided: one begun without a contract never counts', async () => {
   assert.is(pool.objects, 0);
 });
 
-test('voided by a buffer overflow: 4,096 messages are kept, one more is too many', async () => {
-  assert.is(RECONCILE_MESSAGES, 4096);
-  for (const [count, accepted] of [
-    [4096, true],
-    [4097, false],
-  ] as const) {
-    const { pool, prompt, keys } = await learnedPool();
-    const token = pool.cache.beginReconcile();
-    for (let i = 0; i < count; i++) pool.send([]);
-    const result = pool.cache.reconcile(token, keys, { s0: 0, firstSequence: 1n });
-    if (accepted) assert.ok(result.accepted);
-    else assert.equal(result, { accepted: false, reason: 'buffer-overflow' });
-    assert.is(pool.hits(prompt), accepted ? 4 : 0);
-    assert.is(token.payloads.length, accepted ? count : 0);
-  }
-});
+/** Sends `count` object events, in messages as long as they may be. They have no more fields than needed: 4,096 whole ones exceed 1 MiB. */
+function sendEvents(pool: Pool, count: number): void {
+  const event = { event_type: 'stored', object_key: `${prefixOf(0, 0)}@${'e'.repeat(64)}`, medium: 'cpu' };
+  for (let left = count; left > 0; left -= 4096)
+    assert.is(pool.send(Array.from({ length: Math.min(left, 4096) }, () => event)).fate, 'applied');
+}
 
-test('voided by a buffer overflow: 64 MiB are kept, one byte more is too many', async () => {
-  assert.is(RECONCILE_BYTES, 64 * 2 ** 20);
-  const { pool, keys } = await learnedPool();
-  const padded = (bytes: number) => {
-    const bare = storePayload([{ ...stored('foreign'), more: new Uint8Array(100_000) }]).length - 100_000;
-    return storePayload([{ ...stored('foreign'), more: new Uint8Array(bytes - bare) }]);
-  };
-  const half = padded(2 ** 19);
-  assert.is(half.length, 2 ** 19);
-  const fill = (): ReconcileToken => {
+test('voided by a buffer overflow: 32,768 object events are kept, one more is too many', async () => {
+  assert.is(RECONCILE_EVENTS, 32_768);
+  const { pool, prompt, keys } = await learnedPool();
+  const fill = (count: number): ReconcileToken => {
     pool.cache.streamLost('reconnect');
     pool.sequence = 0n;
     const token = pool.cache.beginReconcile();
-    for (let i = 0; i < 127; i++) pool.sendPayload(half);
+    sendEvents(pool, count);
     return token;
   };
-  const full = fill();
-  pool.sendPayload(half);
-  assert.equal([full.voided, full.payloads.length], [null, 128]);
+  const full = fill(RECONCILE_EVENTS);
+  assert.equal([full.voided, full.events], [null, RECONCILE_EVENTS]);
   assert.ok(pool.cache.reconcile(full, keys, { s0: 0, firstSequence: 1n }).accepted);
-  const overfull = fill();
-  pool.sendPayload(padded(2 ** 19 + 1));
-  assert.is(overfull.voided, 'buffer-overflow');
+  assert.equal([pool.hits(prompt), media(pool)], [4, { cpu: 1, disk: 0, unknown: 4 }]);
+  const overfull = fill(RECONCILE_EVENTS + 1);
+  assert.equal([overfull.voided, overfull.events], ['buffer-overflow', 0]);
+  assert.equal(pool.cache.reconcile(overfull, keys, { s0: 0, firstSequence: 1n }), {
+    accepted: false,
+    reason: 'buffer-overflow',
+  });
+});
+
+test('the buffer keeps nothing of what the stream says about others: any number of their messages may come', async () => {
+  const { pool, prompt, keys } = await learnedPool();
+  const token = pool.cache.beginReconcile();
+  for (let i = 0; i < 5000; i++) pool.send([stored('foreign'), stored(keys[0], { tenant: 'another' })]);
+  assert.equal([token.voided, token.events, token.firstSequence], [null, 0, 1n]);
+  assert.ok(pool.cache.reconcile(token, keys, { s0: 0, firstSequence: 1n }).accepted);
+  assert.is(pool.hits(prompt), 4);
+});
+
+test('on top: messages of every size, across the pieces of the buffer, in their order', async () => {
+  const { pool, prompt, keys } = await learnedPool();
+  const token = pool.cache.beginReconcile();
+  // Block 1 goes and comes again and again; block 3 goes at last.
+  const toggles = Array.from({ length: 999 }, (_, i) => (i % 2 === 0 ? removed(keys[1]) : stored(keys[1])));
+  for (let i = 0; i < 9; i++) pool.send(toggles);
+  pool.send([stored(keys[1]), removed(keys[3])]);
+  assert.is(token.events, 9 * 999 + 2);
+  assert.equal(
+    [...token.kept()].map((piece) => piece.length / 40),
+    [4096, 4096, 801],
+  );
+  assert.ok(pool.cache.reconcile(token, keys, { s0: 0, firstSequence: 1n }).accepted);
+  assert.equal([pool.hits(prompt), media(pool)], [3, { cpu: 1, disk: 0, unknown: 2 }]);
 });
 
 // ---- the caps ----
-
-/** What a reconcile would place, in the core of a build whose caps are small. */
-function objectsOf(pool: CorePool, keys: readonly string[]) {
-  const prefixes = new Map(planOf(pool.contract).prefixes.map(({ text }, id) => [text, id]));
-  return objectsOfKeys(keys, prefixes).objects;
-}
 
 test('above the digest cap: digests with edges come first, and no digest is kept in part', async () => {
   const pool = await CorePool.load('tiny', { groups: [{ ranks: 2 }] });
@@ -424,7 +430,7 @@ test('above the digest cap: digests with edges come first, and no digest is kept
   const learned = prompts.filter((_, name) => name % 3 === 0); // 34
   for (const prompt of learned) pool.teach(prompt);
   const placed = pool.core.replaceResidency(
-    objectsOf(
+    listed(
       pool,
       prompts.flatMap((prompt) => prompt.keys(pool.contract)),
     ),
@@ -442,7 +448,7 @@ test('above the digest cap: of digests with edges too there are only as many as 
   const others = Array.from({ length: 50 }, (_, name) => pool.prompt(100 + name)).flatMap((one) =>
     one.keys(pool.contract),
   );
-  const placed = pool.core.replaceResidency(objectsOf(pool, [...others, ...prompt.keys(pool.contract)]));
+  const placed = pool.core.replaceResidency(listed(pool, [...others, ...prompt.keys(pool.contract)]));
   assert.is(placed, 64 * 8);
   assert.is(pool.hits(prompt), 64);
 });
@@ -452,11 +458,11 @@ test('above the membership cap of wide builds: the digest that does not fit whol
   const prompts = Array.from({ length: 60 }, (_, name) => pool.prompt(name));
   // In any order: the master's list is not grouped by digest.
   const keys = new Random(5).shuffle(prompts.flatMap((prompt) => prompt.keys(pool.contract)));
-  assert.is(pool.core.replaceResidency(objectsOf(pool, keys)), 255); // 51 digests of 5 objects; room for one object is left
+  assert.is(pool.core.replaceResidency(listed(pool, keys)), 255); // 51 digests of 5 objects; room for one object is left
   assert.equal(pool.core.census(), [{ group: 0, complete: 51, objects: 255, cpu: 0, disk: 0, unknown: 255 }]);
   // A digest of which the store itself holds one part only is whole with that.
   const single = `${prefixOf(0, 0)}@${'f'.repeat(64)}`;
-  assert.is(pool.core.replaceResidency(objectsOf(pool, [...keys, single])), 256);
+  assert.is(pool.core.replaceResidency(listed(pool, [...keys, single])), 256);
   assert.equal([pool.core.stats().members, pool.core.stats().refusedObjects], [256, 0]);
 });
 
@@ -466,7 +472,7 @@ test('above the caps: what was resident before is replaced, not added to', async
   const keys = Array.from({ length: 10 }, (_, name) => pool.prompt(200 + name)).flatMap((prompt) =>
     prompt.keys(pool.contract),
   );
-  assert.is(pool.core.replaceResidency(objectsOf(pool, keys)), 10);
+  assert.is(pool.core.replaceResidency(listed(pool, keys)), 10);
   assert.equal([pool.core.stats().digests, pool.core.stats().members], [10, 10]);
 });
 

@@ -3,6 +3,7 @@
 // reconcile found without knowing the medium (design.md 5).
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { listed } from './support/key-lists.js';
 import { CorePool, prefixOf, removed, stored, without } from './support/messages.js';
 
 const keyOf = (digest: string) => `${prefixOf(0, 0)}@${digest}`;
@@ -10,8 +11,8 @@ const keyOf = (digest: string) => `${prefixOf(0, 0)}@${digest}`;
 async function inAllMedia(): Promise<{ pool: CorePool; key: string; media: () => object }> {
   const pool = await CorePool.load('tiny');
   const digest = pool.prompt(1).digest(0);
-  pool.core.replaceResidency([{ digest, prefix: 0 }]);
   const key = keyOf(digest);
+  pool.core.replaceResidency(listed(pool, [key]));
   pool.send([stored(key, { medium: 'cpu' }), stored(key, { medium: 'disk' })]);
   const media = () => {
     const { cpu, disk, unknown } = pool.core.census()[0]!;

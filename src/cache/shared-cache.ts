@@ -14,8 +14,10 @@ import { whyNotLearned } from '../events/stored-blocks.js';
 import { publisherKey, type Source, type WorkerMessage } from '../events/worker-events.js';
 import { StoreFrameError, splitStoreFrames } from '../wire/mooncake.js';
 import type { StoredEvent } from '../wire/worker-event.js';
+import { KeyList, type KeyListScope } from './key-list.js';
+import { KeyPrefixes } from './key-prefixes.js';
 import { hitReasons, type Reason, type ReasonCode, reason } from './reasons.js';
-import { objectsOfKeys, ReconcileToken, type ReconcileWatermark, watermarkFault } from './reconcile.js';
+import { ReconcileToken, type ReconcileWatermark, watermarkFault } from './reconcile.js';
 import { sequenceStep } from './sequence.js';
 import type {
   CacheHits,
@@ -47,7 +49,8 @@ interface Force {
   readonly contract: Contract;
   readonly plan: Plan;
   readonly core: Core;
-  readonly prefixIds: ReadonlyMap<string, number>;
+  /** What key lists are collected for. */
+  readonly keys: KeyListScope;
 }
 
 /** Credits what a shared store holds. Make one with `SharedCache.create`. */
@@ -126,9 +129,9 @@ export class SharedCache {
       return;
     }
     if (this.#core?.build !== name) this.#core = Core.fromModule(name, this.#builds.get(name)!);
-    this.#core.configure(plan, this.#tableSeed);
-    const prefixIds = new Map(plan.prefixes.map(({ text }, id) => [text, id]));
-    this.#force = { contract, plan, core: this.#core, prefixIds };
+    const core = this.#core;
+    core.configure(plan, this.#tableSeed);
+    this.#force = { contract, plan, core, keys: listScope(plan, core) };
   }
 
   /** Learns a stored event of a worker's rank; call it before the GPU index sees the event. Only GPU blocks teach. */
@@ -273,8 +276,8 @@ export class SharedCache {
       this.#noteClear(`malformed:${outcome.reason}`);
       return this.#fate('malformed', sequence, `event ${outcome.index}: ${outcome.reason}`);
     }
-    this.#reconcile?.keep(sequence, payload);
-    const { objects, foreignTenant, foreignKey, clears } = outcome;
+    this.#reconcile?.keep(sequence, core.stagedEvents(outcome.objects));
+    const { objects, foreignTenant, foreignKey, clears, saidStored, saidRemoved } = outcome;
     if (clears > 0) {
       this.#lastClear = 'the master said that everything has gone';
       tally(this.#clears, 'cleared-by-master');
@@ -283,6 +286,7 @@ export class SharedCache {
       ...this.#fate(step === 'gap' ? 'gap-applied' : 'applied', sequence),
       objects,
       skipped: { foreignTenant, foreignKey },
+      said: { stored: saidStored, removed: saidRemoved },
     };
   }
 
@@ -300,26 +304,44 @@ export class SharedCache {
     return this.#reconcile;
   }
 
+  /** An empty key list, to be fed with the bytes of the master's. It counts under the contract that is in force now. */
+  beginKeyList(): KeyList {
+    const list = new KeyList(this.#force?.keys ?? null);
+    if (this.#force === null) list.voidFor('no-contract');
+    return list;
+  }
+
   /**
-   * Replaces residency by the master's keys (one object key each) and applies again what was received since `token` was made. Refused, with a
-   * reason, unless the stream was unbroken around the list.
+   * Replaces residency by the master's keys and applies again what was received since `token` was made. Refused, with a reason, unless the stream
+   * was unbroken around the list, and the list is of the contract in force. One step: prepare a long list before (`KeyList.prepareSome`); keys
+   * given as text are judged and sorted here.
    */
-  reconcile(token: ReconcileToken, keys: Iterable<string>, watermark: ReconcileWatermark): ReconcileResult {
+  reconcile(token: ReconcileToken, keys: Iterable<string> | KeyList, watermark: ReconcileWatermark): ReconcileResult {
     const refused =
       this.#whyIdle() ??
       token.voided ??
       (token === this.#reconcile ? watermarkFault(token.firstSequence, watermark) : 'superseded');
     if (this.#reconcile === token) this.#reconcile = null;
     if (refused !== null) return { accepted: false, reason: refused };
-    const { core, prefixIds } = this.#force!;
-    const { objects, foreign, malformed } = objectsOfKeys(keys, prefixIds);
-    const placed = core.replaceResidency(objects);
+    const { core, keys: scope } = this.#force!;
+    const list = keys instanceof KeyList ? keys : this.#listOf(keys);
+    const unfit = list.voided ?? (list.scope === scope ? null : 'contract-change');
+    if (unfit !== null) return { accepted: false, reason: unfit };
+    const listed = list.prepare();
+    const placed = core.replaceResidency(listed);
     this.#clearedForPending = false;
-    for (const payload of token.payloads) core.applyPayload(payload);
+    for (const staged of token.kept()) core.reapply(staged);
     if (placed === 0) this.#lastClear = "a reconcile found nothing of this contract in the master's key list";
     // With nothing received, the list stands for everything up to s0 (a lost tail of the stream too): next comes the one behind it.
     if (token.firstSequence === null) this.#sequence = BigInt(watermark.s0);
-    return { accepted: true, placed, leftOut: objects.length - placed, foreign, malformed };
+    const { foreign, malformed } = list;
+    return { accepted: true, placed, leftOut: listed.objects - placed, foreign, malformed };
+  }
+
+  #listOf(keys: Iterable<string>): KeyList {
+    const list = this.beginKeyList();
+    for (const key of keys) list.addKey(key);
+    return list;
   }
 
   /** Ends all hints; residency is forgotten. */
@@ -465,8 +487,18 @@ export class SharedCache {
 
   #fate(fate: StoreMessageFate, sequence: bigint | null, detail: string | null = null): StoreMessageResult {
     tally(this.#messages, fate);
-    return { fate, sequence, objects: 0, skipped: { foreignTenant: 0, foreignKey: 0 }, detail };
+    const nothing = { objects: 0, skipped: { foreignTenant: 0, foreignKey: 0 }, said: { stored: 0, removed: 0 } };
+    return { fate, sequence, ...nothing, detail };
   }
+}
+
+/** What a key list needs to know of a contract and its core. */
+function listScope({ prefixes }: Plan, core: Core): KeyListScope {
+  return {
+    prefixes: new KeyPrefixes(prefixes.map(({ text }) => text)),
+    digestCap: core.digestCap,
+    warm: (words, first, end) => core.warm(words, first, end),
+  };
 }
 
 /** Whether `next` was hashed together with the event before it (and so has hashes of the same form), in the message of `first`. */

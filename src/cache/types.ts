@@ -92,6 +92,8 @@ export interface StoreMessageResult {
   /** Object events applied. */
   readonly objects: number;
   readonly skipped: { readonly foreignTenant: number; readonly foreignKey: number };
+  /** Stored and removed events of an applied message, those of foreign objects among them: what the master's own count of keys moves by. */
+  readonly said: { readonly stored: number; readonly removed: number };
   /** Which event, and what was wrong, for `malformed` and `unreadable`. */
   readonly detail: string | null;
 }

@@ -17,7 +17,9 @@ export interface CoreExports extends Record<string, unknown> {
   distrust(digests: number): void;
   applyMessage(length: number): number;
   applyDigests(digests: number, first: number, end: number, removes: number, media: number): void;
-  reconcile(objects: number, withEdge: number): void;
+  reapply(events: number): void;
+  reconcile(records: number, which: number): void;
+  warm(records: number, first: number): void;
   clearResidency(): void;
   lookup(blocks: number, tokens: number): number;
   reach(blocks: number): number;

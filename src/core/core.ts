@@ -1,6 +1,7 @@
 // One instance of the WebAssembly core behind typed calls. This folder alone knows pointers: what goes in is copied to the core's
 // fixed input area, what comes out is read from views that never detach, since the memory never grows.
 import { type BuildName, type CoreExports, globalOf, instantiateBuild, loadBuild } from './builds.js';
+import { type DigestRecords, RECORD_WORDS, sameDigest } from './digest-records.js';
 import type { HashSeed, Numbers } from './numbers.js';
 import { encodePlan, type Plan } from './plan.js';
 import type { IndexedBlocks } from './prefix-types.js';
@@ -41,6 +42,9 @@ export type StoreOutcome =
       readonly foreignKey: number;
       /** Events among them that cleared everything. */
       readonly clears: number;
+      /** Stored and removed events, those of foreign objects among them. */
+      readonly saidStored: number;
+      readonly saidRemoved: number;
     }
   | { readonly outcome: 'malformed'; readonly index: number; readonly reason: MalformedReason }
   | { readonly outcome: 'unreadable' };
@@ -95,17 +99,15 @@ const FIRST_PART = 128;
 /** Of a stored event as it is learned. */
 const HEADER_BYTES = 16;
 const DIGEST_WORDS = 8;
-const STAGED_BYTES = 40; // assembly/objects.ts
+/** Of an event staged by `applyPayload` (assembly/objects.ts). */
+export const STAGED_BYTES = 40;
+// Which staged records are placed (assembly/reconcile.ts)
+const ALL = 0;
+const WITH_EDGE = 1;
+const WITHOUT_EDGE = 2;
 // assembly/cells.ts
 const DIGESTS_CELL = 2;
 const MEMBERS_CELL = 3;
-
-/** An object to be placed by a reconcile. */
-export interface ReconcileObject {
-  /** 64 lowercase hex digits. */
-  readonly digest: string;
-  readonly prefix: number;
-}
 
 /** Objects known without their messages' bytes: those of every digest under each of a run of prefixes. */
 export interface CoreObjects {
@@ -130,7 +132,6 @@ export class Core {
   readonly #input: Uint8Array;
   readonly #inputWords: Uint32Array;
   readonly #inputLongs: BigUint64Array;
-  readonly #inputView: DataView;
   readonly #requestLongs: BigUint64Array;
   readonly #requestWords: Uint32Array;
   readonly #result: Uint8Array;
@@ -140,6 +141,8 @@ export class Core {
   readonly #counters: BigUint64Array;
   readonly #stage: number; // offset in #input
   readonly #eventBlocks: number;
+  /** Digests and objects that find room. */
+  readonly #caps: { readonly digests: number; readonly members: number };
   #groups = 0;
 
   private constructor(build: string, exports: CoreExports) {
@@ -151,7 +154,6 @@ export class Core {
     this.#input = new Uint8Array(buffer, at('INPUT'), inputBytes);
     this.#inputWords = new Uint32Array(buffer, at('INPUT'), inputBytes / 4);
     this.#inputLongs = new BigUint64Array(buffer, at('INPUT'), inputBytes / 8);
-    this.#inputView = new DataView(buffer, at('INPUT'), inputBytes);
     this.#requestLongs = new BigUint64Array(buffer, at('REQUEST'), at('REQUEST_BLOCKS'));
     this.#requestWords = new Uint32Array(buffer, at('REQUEST'), at('REQUEST_BLOCKS') * 2);
     this.#result = new Uint8Array(buffer, at('RESULT'), 2048);
@@ -161,6 +163,7 @@ export class Core {
     this.#counters = new BigUint64Array(buffer, at('COUNTERS'), 64);
     this.#stage = at('STAGE') - at('INPUT');
     this.#eventBlocks = at('EVENT_BLOCKS');
+    this.#caps = { digests: at('DIGEST_CAP'), members: at('MEMBER_CAP') || Number.POSITIVE_INFINITY };
   }
 
   /** Compiles (once a process) and instantiates a build. */
@@ -181,6 +184,11 @@ export class Core {
   /** Most blocks of one lookup; later ones are not looked at. */
   get requestBlocks(): number {
     return this.#requestLongs.length;
+  }
+
+  /** Most digests that can be resident. */
+  get digestCap(): number {
+    return this.#caps.digests;
   }
 
   /** Digests that are resident. */
@@ -332,39 +340,70 @@ export class Core {
         foreignTenant: said[5]!,
         foreignKey: said[6]!,
         clears: said[7]!,
+        saidStored: said[8]!,
+        saidRemoved: said[9]!,
       };
     if (outcome === 1) return { outcome: 'malformed', index: said[1]!, reason: MALFORMED[said[2]!] as MalformedReason };
     return { outcome: 'unreadable' };
   }
 
+  /** Events that the payload applied last has left staged, good until the next call: for `reapply`. */
+  stagedEvents(events: number): Uint8Array {
+    return this.#input.subarray(this.#stage, this.#stage + events * STAGED_BYTES);
+  }
+
+  /** Applies events once more that were staged before, under the same contract; at most as many as a message may have. */
+  reapply(staged: Uint8Array): void {
+    this.#input.set(staged, this.#stage);
+    this.#exports.reapply(staged.length / STAGED_BYTES);
+  }
+
   /**
-   * Replaces residency by `objects` (sorted by digest), in medium unknown: digests with edges first, and never a part of one. Returns
-   * how many found room.
+   * Replaces residency by the listed objects, in medium unknown; where there is no room for all, digests with edges come first, and never a part
+   * of one. Returns how many objects are resident now.
    */
-  replaceResidency(objects: readonly ReconcileObject[]): number {
+  replaceResidency(listed: DigestRecords): number {
     this.#exports.clearResidency();
-    this.#place(objects, true);
-    this.#place(objects, false);
+    const { digests, members } = this.#caps;
+    if (listed.digests <= digests && listed.objects <= members) this.#place(listed, ALL);
+    else {
+      this.#place(listed, WITH_EDGE);
+      this.#place(listed, WITHOUT_EDGE);
+    }
     return this.#cells[MEMBERS_CELL]!;
   }
 
-  #place(objects: readonly ReconcileObject[], withEdge: boolean): void {
-    const room = Math.floor((this.#input.length - this.#stage) / STAGED_BYTES);
-    for (let first = 0; first < objects.length; ) {
-      let last = Math.min(objects.length, first + room);
-      // A digest's objects must stand in one piece; a digest has at most 1,024, a piece has room for many more.
-      while (last < objects.length && objects[last]!.digest === objects[last - 1]!.digest) last--;
-      for (let i = first; i < last; i++) this.#stageObject(this.#stage + (i - first) * STAGED_BYTES, objects[i]!);
-      this.#exports.reconcile(last - first, withEdge ? 1 : 0);
-      first = last;
+  /**
+   * Has the memory brought that `replaceResidency` will write for records `first` … `end`; changes nothing. A core writes some of it for the
+   * first time ever, which costs several times the placing.
+   */
+  warm(words: Uint32Array, first: number, end: number): void {
+    const room = this.#stagedRecords;
+    for (let from = first; from < end; from += room) {
+      const to = Math.min(end, from + room);
+      this.#stageRecords(words, from, to);
+      this.#exports.warm(to - from, from);
     }
   }
 
-  #stageObject(at: number, { digest, prefix }: ReconcileObject): void {
-    for (let i = 0; i < 24; i++) this.#input[at + i] = Number.parseInt(digest.slice(i * 2, i * 2 + 2), 16);
-    this.#inputView.setUint32(at + 24, Number.parseInt(digest.slice(56), 16), true);
-    this.#inputView.setUint32(at + 28, Number.parseInt(digest.slice(48, 56), 16), true);
-    this.#inputView.setUint32(at + 32, prefix, true);
+  get #stagedRecords(): number {
+    return Math.floor((this.#inputWords.length - this.#stage / 4) / RECORD_WORDS);
+  }
+
+  #stageRecords(words: Uint32Array, from: number, to: number): void {
+    this.#inputWords.set(words.subarray(from * RECORD_WORDS, to * RECORD_WORDS), this.#stage / 4);
+  }
+
+  #place({ words, count }: DigestRecords, which: number): void {
+    const room = this.#stagedRecords;
+    for (let first = 0; first < count; ) {
+      let last = Math.min(count, first + room);
+      // A digest's records must stand in one piece; it has at most sixteen, a piece has room for many more.
+      while (last < count && sameDigest(words, last - 1, last)) last--;
+      this.#stageRecords(words, first, last);
+      this.#exports.reconcile(last - first, which);
+      first = last;
+    }
   }
 
   /** Hit, in blocks, of a prompt of `tokens` tokens whose `blocks` local hashes stand in the request area. */

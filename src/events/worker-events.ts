@@ -182,11 +182,13 @@ export class WorkerEvents {
     else tally(this.#dropped, event.reason);
   }
 
-  /** Forgets groups and namespaces of a worker's ranks: it restarted, or is gone. */
-  forget(workerId: Source['workerId']): void {
+  /** Forgets groups and namespaces of a worker's ranks, or of one: it restarted, or is gone. */
+  forget(workerId: Source['workerId'], dpRank?: number): void {
     this.#last = null;
-    for (const [key, { source }] of this.#publishers)
+    for (const [key, { source }] of this.#publishers) {
+      if (dpRank !== undefined && source.dpRank !== dpRank) continue;
       if (publisherKey(workerId, source.dpRank) === key) this.#drop(key, source);
+    }
   }
 
   stats(): WorkerStats {

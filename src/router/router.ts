@@ -1,5 +1,6 @@
 // Router: the workers of one model, what their caches and the shared store hold, and where a request should go (design.md 7). It has no
 // socket, timer or clock: whoever owns those hands in messages and times, be it a gateway or a simulator.
+import { KeyList } from '../cache/key-list.js';
 import { ReconcileToken, type ReconcileWatermark } from '../cache/reconcile.js';
 import type {
   CacheStats,
@@ -143,12 +144,12 @@ export class Router {
     this.#parts.cache?.applyObjects(objects);
   }
 
-  /** A worker restarted, or messages of its stream are lost for good: its index parts start from empty, its streams as new ones. */
-  workerStreamLost(id: WorkerId): boolean {
+  /** A worker, or one rank of it, restarted: its index parts start from empty, its streams as new ones. False when there is none of that name. */
+  workerStreamLost(id: WorkerId, dpRank?: number): boolean {
     const { workers, events } = this.#parts;
     const known = workers.infoOf(id);
-    if (known !== undefined) events.forget(known.id);
-    return this.rebuildWorker(id);
+    if (known !== undefined) events.forget(known.id, dpRank);
+    return this.rebuildWorker(id, dpRank);
   }
 
   /** Empties the index parts of a worker, or of one rank, which may hold blocks that are gone. False when there is none of that name. */
@@ -169,8 +170,8 @@ export class Router {
   onStoreMessage(frames: readonly Uint8Array[], options: { generation?: number } = {}): RouterStoreResult {
     const { cache } = this.#parts;
     if (cache !== null) return cache.applyStoreMessage(frames, options);
-    const skipped = { foreignTenant: 0, foreignKey: 0 };
-    return { fate: 'no-cache', sequence: null, objects: 0, skipped, detail: this.#whyNoCache() };
+    const nothing = { objects: 0, skipped: { foreignTenant: 0, foreignKey: 0 }, said: { stored: 0, removed: 0 } };
+    return { fate: 'no-cache', sequence: null, ...nothing, detail: this.#whyNoCache() };
   }
 
   /** The master's stream was interrupted, or its evidence has grown too old. */
@@ -187,8 +188,17 @@ export class Router {
     return token;
   }
 
+  /** An empty key list for the contract in force; one that can't count without a shared cache. */
+  beginKeyList(): KeyList {
+    const { cache } = this.#parts;
+    if (cache !== null) return cache.beginKeyList();
+    const list = new KeyList(null);
+    list.voidFor('no-cache');
+    return list;
+  }
+
   /** Replaces what is known of the store by the master's keys. */
-  reconcile(token: ReconcileToken, keys: Iterable<string>, watermark: ReconcileWatermark): ReconcileResult {
+  reconcile(token: ReconcileToken, keys: Iterable<string> | KeyList, watermark: ReconcileWatermark): ReconcileResult {
     return this.#parts.cache?.reconcile(token, keys, watermark) ?? { accepted: false, reason: 'no-cache' };
   }
 
