@@ -3,8 +3,8 @@
 import { shown } from '../contract/descriptor.js';
 import { candidateBuilds, fittingBuild } from '../core/builds.js';
 import { ConfigError } from '../errors.js';
+import { MAX_HASH_BLOCK_TOKENS } from '../wire/block-digests.js';
 import type { EventModel, GroupModel, Restart, SimConfig, StoreModel, WorkerModel } from './types.js';
-import { MAX_DIGEST_TOKENS } from './wire-digests.js';
 
 /** A configuration as it is given: parts left out, or undefined, take their defaults. */
 export type SimConfigInput = {
@@ -119,10 +119,10 @@ function wireOf(given: boolean | undefined, blockSize: number): boolean {
   if (given !== undefined && typeof given !== 'boolean') {
     throw new ConfigError('sim-wire', `wire is ${shown(given)}; give true or false (default false).`);
   }
-  if (given === true && blockSize > MAX_DIGEST_TOKENS) {
+  if (given === true && blockSize > MAX_HASH_BLOCK_TOKENS) {
     throw new ConfigError(
       'sim-wire',
-      `with wire, blocks have at most ${MAX_DIGEST_TOKENS} tokens, and blockSize is ${blockSize}. Use a smaller one, or leave wire out.`,
+      `with wire, blocks have at most ${MAX_HASH_BLOCK_TOKENS} tokens, and blockSize is ${blockSize}. Use a smaller one, or leave wire out.`,
     );
   }
   return given ?? false;

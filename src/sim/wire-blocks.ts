@@ -2,9 +2,9 @@
 // makes of tokens. A block's tokens follow from its number alone, the first one being that number, so that no two blocks have the same.
 // Digests and local hashes are made once a node, when it is first asked for, with those of all before it.
 import { blockHashes } from '../core/local-hash.js';
+import { BlockDigests } from '../wire/block-digests.js';
+import { DIGEST_BYTES } from '../wire/sha256.js';
 import type { BlockTree } from './blocks.js';
-import { BlockDigests } from './wire-digests.js';
-import { DIGEST_BYTES } from './wire-sha256.js';
 
 const FIRST_NODES = 256;
 /** Most blocks whose numbers are made at once. */

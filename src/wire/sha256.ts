@@ -1,5 +1,5 @@
 // SHA-256 (FIPS 180-4) that answers at once and runs in any JavaScript engine: WebCrypto answers later, and node:crypto is Node's alone.
-// Only `--wire` needs it, for the engines' block digests.
+// For the engines' block digests of simulations.
 
 const BLOCK_BYTES = 64;
 /** Where the last block's length field begins. */

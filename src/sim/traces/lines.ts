@@ -46,8 +46,8 @@ export class Lines {
     if (this.#held > this.#maxLineBytes)
       throw new MoonrouteError(
         'trace-line-length',
-        `line ${this.#number} of the trace is longer than ${this.#maxLineBytes} bytes; a trace has one request a line: ` +
-          'if the lines are really that long, raise maxLineBytes',
+        `line ${this.#number} is longer than ${this.#maxLineBytes} bytes; traces and recordings are lines of text: ` +
+          'if they are really that long, raise maxLineBytes',
       );
     if (piece.length > 0) this.#pieces.push(piece);
   }

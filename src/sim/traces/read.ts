@@ -13,7 +13,7 @@ import { TRACE_FORMATS, type TraceFormat, type TraceReport, type TraceRequest } 
 export interface TraceOptions {
   /** Forces a format; by default the first row tells. */
   readonly format?: TraceFormat;
-  /** Tokens that one id stands for, where it is not the format's own (512 and 16). */
+  /** Tokens of one id, where they are not the format's own (512 and 16); of a recording, the block size that counts, by default the first. */
   readonly idTokens?: number;
   /** Header names of a CSV's columns, where they are not among the known ones. */
   readonly columns?: CsvColumns;
@@ -21,7 +21,7 @@ export interface TraceOptions {
   readonly timeUnit?: TimeUnit;
   /** Rows held back to put late ones in their place; default 1,024, 0 for none. */
   readonly reorderRows?: number;
-  /** Default 16 MiB. */
+  /** Default 24 MiB. */
   readonly maxLineBytes?: number;
   /** Numbers ids across the files of one trace; by default each file has its own. */
   readonly ids?: TraceIds;
@@ -34,7 +34,8 @@ export interface Trace extends AsyncIterable<TraceRequest> {
 
 const DEFAULT_REORDER_ROWS = 1024;
 const MAX_REORDER_ROWS = 0x10_0000;
-const DEFAULT_MAX_LINE_BYTES = 0x100_0000;
+/** A worker's message of 16 MiB, the most that is read, is a recording's line of 22 MB. */
+const DEFAULT_MAX_LINE_BYTES = 0x180_0000;
 const MOST_LINE_BYTES = 0x1000_0000;
 
 /**
@@ -62,10 +63,10 @@ async function* requestsOf(
   // Only chunks are waited for: a promise a line would take longer than the line.
   function* requestsIn(some: Iterable<Line>): Generator<TraceRequest> {
     for (const line of some) {
-      const request = requests.read(line);
-      if (request === null) continue;
-      order.put(request);
-      while (order.full) yield order.take();
+      for (let request = requests.read(line); request !== null; request = requests.next()) {
+        order.put(request);
+        while (order.full) yield order.take();
+      }
     }
   }
   const bytes = unpacked(source, () => {
@@ -74,6 +75,10 @@ async function* requestsOf(
   for await (const chunk of bytes) for (const request of requestsIn(lines.split(chunk))) yield request;
   for (const request of requestsIn(lines.end())) yield request;
   requests.end();
+  for (let request = requests.next(); request !== null; request = requests.next()) {
+    order.put(request);
+    while (order.full) yield order.take();
+  }
   while (order.size > 0) yield order.take();
 }
 

@@ -1,6 +1,7 @@
 // What a trace's reader counts: each oddity with its number, its first line and what was done about it. Warnings are a closed list, and
 // quotes are few and short, so a file of nothing but faults stays cheap to report.
 import type { TraceIds } from './ids.js';
+import { RECORDING_ODDITIES } from './recording-oddities.js';
 import type { TraceFormat, TraceOddity, TraceReport, TraceSkip, TraceWarning } from './types.js';
 
 const QUOTES = 3;
@@ -28,6 +29,7 @@ const ODDITIES: Readonly<Record<TraceOddity, string>> = {
   'equal-timestamps': 'rows that arrive at the same time as the row before; kept in the order of the file',
   'unsorted-row': 'rows earlier than one before them; sorted within the reordering window',
   'out-of-order': 'rows that the reordering window could not put right; taken as they come',
+  ...RECORDING_ODDITIES,
 };
 
 interface Entry {

@@ -1,11 +1,12 @@
 // What a trace becomes: one request a row, and a report of everything that the file did not say plainly.
 
 /** Formats that the reader knows. */
-export const TRACE_FORMATS = ['fast25', 'qwen-bailian', 'csv'] as const;
+export const TRACE_FORMATS = ['fast25', 'qwen-bailian', 'csv', 'recording'] as const;
 
 /**
  * `fast25`: JSONL of Mooncake's FAST'25 release, ids of 512 tokens, with the extensions session_id and delay;
- * `qwen-bailian`: JSONL of Alibaba's usage traces, ids of 16 tokens; `csv`: arrival and lengths only.
+ * `qwen-bailian`: JSONL of Alibaba's usage traces, ids of 16 tokens; `csv`: arrival and lengths only; `recording`: what `moonroute record`
+ * writes, from whose workers' events requests are rebuilt.
  */
 export type TraceFormat = (typeof TRACE_FORMATS)[number];
 
@@ -26,7 +27,7 @@ export interface TraceRequest {
   readonly sessionId: string | null;
   /** Milliseconds after the end of the session's previous request; null where only `at` counts. */
   readonly delay: number | null;
-  /** Line of the file, from 1; 0 for a request that was not read from one. */
+  /** Line of the file, from 1: of a recording, where its first blocks were stored; 0 for a request that was not read from one. */
   readonly line: number;
 }
 
@@ -47,11 +48,28 @@ export type TraceOddity =
   | 'unknown-parent-chat'
   | 'equal-timestamps'
   | 'unsorted-row'
-  | 'out-of-order';
+  | 'out-of-order'
+  | RecordingOddity;
+
+/** What was odd about a recording, or what its events can't show. */
+export type RecordingOddity =
+  | 'recording-estimate'
+  | 'recording-one-block'
+  | 'recording-unknown-root'
+  | 'recording-no-output'
+  | 'recording-other-block-size'
+  | 'recording-other-group'
+  | 'recording-other-tier'
+  | 'recording-dropped-event'
+  | 'recording-bad-event'
+  | 'recording-unreadable'
+  | 'recording-loss'
+  | 'recording-cut-short'
+  | 'recording-no-worker';
 
 export interface TraceWarning {
   readonly code: TraceSkip | TraceOddity;
-  /** Rows; for `two-parents` and `parent-not-checked`, ids in rows. */
+  /** Rows; for `two-parents` and `parent-not-checked`, ids in rows; of a recording, what the text counts. */
   readonly count: number;
   readonly firstLine: number;
   /** Whether these rows were left out. */
@@ -67,7 +85,7 @@ export interface TraceReport {
   /** Null until a row has shown it. */
   readonly format: TraceFormat | null;
   readonly gzip: boolean;
-  /** Lines of the file but a CSV's header. */
+  /** Lines of the file but a CSV's header; of a recording, requests rebuilt and lines that could not be read. */
   readonly rows: number;
   readonly requests: number;
   /** Rows that gave no request, each counted by one warning with `skipped`. */
