@@ -4,8 +4,10 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { MoonrouteError } from '../errors.js';
 import { contractCommand } from './contract.js';
+import { fleetCommand } from './fleet.js';
 import { hashCommand } from './hash.js';
 import { oracleCommand } from './oracle.js';
+import { recordCommand } from './record.js';
 import { replayCommand } from './replay.js';
 import { simulateCommand } from './simulate.js';
 
@@ -16,7 +18,9 @@ const program = new Command('moonroute')
   .description('KV-cache-aware routing core: credits prompt prefixes that only a shared Mooncake store holds.')
   .showHelpAfterError()
   .addCommand(oracleCommand())
+  .addCommand(recordCommand())
   .addCommand(replayCommand())
+  .addCommand(fleetCommand())
   .addCommand(simulateCommand())
   .addCommand(contractCommand())
   .addCommand(hashCommand());

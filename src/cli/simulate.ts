@@ -72,7 +72,7 @@ export function simulateCommand(): Command {
   const count = parser(someOf);
   const command = new Command('simulate')
     .description(
-      'Simulate workers and a shared store on traces of requests, routed by the real router, and compare policies. Without a trace a built-in workload runs; - is standard input; gzip is seen by its first bytes. Each trace is a simulation of its own.',
+      'Simulate workers and a shared store on traces of requests, routed by the real router, and compare policies. Without a trace a built-in workload runs; - is standard input; gzip is seen by its first bytes. Each trace is a simulation of its own; the parts of a recording are one trace when they are joined (cat).',
     )
     .argument('[trace...]', `traces: ${TRACE_FORMATS.join(', ')}`)
     .option(
@@ -96,7 +96,11 @@ export function simulateCommand(): Command {
     .option('--verbose', 'also print reasons for zero credit, workers, and tables of each sweep point')
     .optionsGroup('Trace:')
     .addOption(new Option('--format <name>', 'format, where the first row does not tell').choices([...TRACE_FORMATS]))
-    .option('--id-tokens <n>', "tokens of one hash id, where they are not the format's own", count)
+    .option(
+      '--id-tokens <n>',
+      "tokens of one hash id, where they are not the format's own; of a recording, the block size that counts",
+      count,
+    )
     .option(
       '--columns <names>',
       'columns of a CSV by their header, like time=arrived,input=prompt,output=answer',
@@ -151,7 +155,8 @@ Examples:
   moonroute simulate --requests 500 --policy kv,ttft,round-robin
   moonroute simulate trace.jsonl.gz --workers 16 --store 2TB --link 400Gbit/s --html report.html
   moonroute simulate trace.jsonl --sweep store=0,100GB,500GB,2TB --policy kv --csv
-  moonroute simulate trace.jsonl --curve`,
+  moonroute simulate trace.jsonl --curve
+  cat pool*.jsonl | moonroute simulate - --policy kv`,
     )
     .action(simulateAction);
 }
