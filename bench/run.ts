@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { Core } from '../src/core/core.js';
 import { Numbers } from '../src/core/numbers.js';
 import { environment, shownTime } from './harness.js';
+import { liveSuite } from './live-suites.js';
 import {
   prefixClearSuite,
   prefixEventSuite,
@@ -12,6 +13,7 @@ import {
   prefixSizes,
   shownPrefixSize,
 } from './prefix-suites.js';
+import { reconcileSuite } from './reconcile-suites.js';
 import { rivals } from './rivals/index.js';
 import { decisionSuite } from './router-suites.js';
 import { simSuite } from './sim-suites.js';
@@ -83,6 +85,7 @@ await run('the GPU index', [
   () => prefixNewSuite(effort),
   () => prefixClearSuite(effort),
 ]);
+await run('reconcile', [() => reconcileSuite(effort), () => liveSuite(effort)]);
 await run('decisions', [() => decisionSuite(effort)]);
 await run('simulations', [() => simSuite(effort)]);
 
