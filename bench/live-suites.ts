@@ -102,7 +102,7 @@ export async function liveSuite(effort: Effort): Promise<Row[]> {
       if (lastReconcile!.placed !== KEYS) throw new Error(`${lastReconcile!.placed} of ${KEYS} keys were placed`);
       took.push(lastReconcile!.took);
       steps.push(lastReconcile!.step);
-      live.close();
+      await live.close();
     }
   } finally {
     decisions.end();

@@ -45,6 +45,6 @@ await until(() => router.route({ tokens: Uint32Array.from(tokens), textOnly: tru
 show('removed from the store');
 console.log('warnings:', live.status().store.warnings.length);
 
-live.close();
+await live.close();
 router.dispose();
 await fleet.close();

@@ -101,7 +101,7 @@ async function run(options: FleetOptions, hybrid: boolean, seed: number): Promis
       }
     }
   } finally {
-    live.close();
+    await live.close();
     router.dispose();
     await fleet.close();
   }

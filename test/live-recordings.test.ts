@@ -132,7 +132,7 @@ async function play(name: string): Promise<Played> {
     played.losses = Object.values(pool.store.losses).reduce((sum, count) => sum + count, 0);
     assert.is(master.requests('/query_key'), 0);
   } finally {
-    pool?.close();
+    await pool?.close();
     await master.close();
   }
   return played;

@@ -94,7 +94,7 @@ async function scene(options: SceneOptions, play: (scene: Scene) => Promise<void
     await until('the connection', () => live.status().workers.every(({ connected }) => connected));
     await play(parts);
   } finally {
-    live.close();
+    await live.close();
     router.dispose();
     await gate.close();
     await worker.kill();
@@ -245,7 +245,7 @@ if (zeromq !== null) {
         await until('the replay to be given up', () => live.status().workers[0]!.counts.replayFailures === 1);
         assert.is(live.status().workers[0]!.replay, 'idle');
       } finally {
-        live.close();
+        await live.close();
       }
     });
   });

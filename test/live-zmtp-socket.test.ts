@@ -9,12 +9,14 @@ import { pathToFileURL } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
+  commandBody,
+  encodeCommand,
   encodeGreeting,
   encodeMessage,
-  encodePing,
-  encodePong,
-  encodeReady,
-  encodeSubscription,
+  encodeMetadata,
+  pingBody,
+  pongBody,
+  subscription,
 } from '../src/live/zmtp/codec.js';
 import {
   type SocketEvent,
@@ -93,8 +95,9 @@ class Peer {
   }
 }
 
-const HELLO = Buffer.concat([encodeGreeting(), encodeReady('PUB')]);
-const CLIENT_HELLO = Buffer.concat([encodeGreeting(), encodeReady('SUB'), encodeSubscription('kv')]);
+const encodeReady = (type: string) => encodeCommand(commandBody('READY', encodeMetadata(type)));
+const HELLO = Buffer.concat([encodeGreeting('NULL'), encodeReady('PUB')]);
+const CLIENT_HELLO = Buffer.concat([encodeGreeting('NULL'), encodeReady('SUB'), encodeMessage([subscription('kv')])]);
 const QUICK: SocketOptions = { reconnectMs: 2, reconnectMaxMs: 20 };
 
 /** Runs something with a peer and a subscriber, and closes both. */
@@ -171,7 +174,7 @@ test('a half-open peer: pings, then lost by heartbeat, and another attempt', asy
       await until('another connection', () => log.count('connected') === 2);
       assert.equal(log.said.slice(0, 4), ['connected', 'lost heartbeat', 'retry', 'connected']);
       const pings = hex(peer.received[0]!.subarray(CLIENT_HELLO.length));
-      assert.match(pings, new RegExp(`^(${hex(encodePing())}){2,4}$`));
+      assert.match(pings, new RegExp(`^(${hex(encodeCommand(pingBody()))}){2,4}$`));
     },
     { heartbeatMs: 40, heartbeatTimeoutMs: 150 },
   );
@@ -232,7 +235,7 @@ test('a PING is answered with its context', async () => {
   await meet(
     (socket) => socket.write(Buffer.concat([HELLO, ping])),
     async ({ peer }) => {
-      const all = hex(Buffer.concat([CLIENT_HELLO, encodePong(context)]));
+      const all = hex(Buffer.concat([CLIENT_HELLO, encodeCommand(pongBody(context))]));
       await until('the PONG', () => hex(peer.received[0] ?? bytes()) === all);
     },
   );
@@ -252,7 +255,7 @@ test('a peer that accepts and never greets is timed out', async () => {
 
 test('a peer that closes in the handshake', async () => {
   await meet(
-    (socket) => socket.end(encodeGreeting()),
+    (socket) => socket.end(encodeGreeting('NULL')),
     async ({ log }) => {
       await until('a loss', () => log.said.length >= 2);
       assert.equal(log.said.slice(0, 2), ['lost disconnect', 'retry']);
@@ -266,7 +269,7 @@ test('a breach of the protocol: what was good is given out, the connection close
     if (nth === 0)
       socket.write(Buffer.concat([HELLO, encodeMessage([bytes(1)]), bytes(0xff), encodeMessage([bytes(2)])]));
     else if (nth === 1) socket.write('SSH-2.0-OpenSSH_9.2\r\n');
-    else if (nth === 2) socket.write(Buffer.concat([encodeGreeting(), encodeReady('ROUTER')]));
+    else if (nth === 2) socket.write(Buffer.concat([encodeGreeting('NULL'), encodeReady('ROUTER')]));
     else socket.write(HELLO);
   };
   await meet(answer, async ({ peer, log }) => {
@@ -427,7 +430,7 @@ for (const when of ['before', 'after']) {
         assert.equal(log.said, ['connected']);
         assert.ok(peer.sockets[0]!.writableLength > 32 << 20, 'most of it was never read');
         const pings = hex(peer.received[0]!.subarray(CLIENT_HELLO.length));
-        assert.match(pings, new RegExp(`^(${hex(encodePing())}){4,}$`));
+        assert.match(pings, new RegExp(`^(${hex(encodeCommand(pingBody()))}){4,}$`));
         sub.resume();
         await until('all messages', () => log.said.length === 65);
       },
@@ -505,7 +508,7 @@ test('a dealer sends only when connected, and a peer that reads nothing costs bo
   const peer = await new Peer((socket) => {
     socket.allowHalfOpen = true;
     socket.pause();
-    socket.write(Buffer.concat([encodeGreeting(), encodeReady('ROUTER')]));
+    socket.write(Buffer.concat([encodeGreeting('NULL'), encodeReady('ROUTER')]));
   }).listen();
   const log = new Log();
   const dealer = new ZmtpDealer(peer.endpoint, log, QUICK);
@@ -568,8 +571,8 @@ test('closed clients keep no process alive: connected, connecting, waiting', () 
     import { Buffer } from 'node:buffer';
     import { createServer } from 'node:net';
     import { ZmtpSubscriber } from '${module}';
-    import { encodeGreeting, encodeReady } from '${codec}';
-    const hello = Buffer.concat([encodeGreeting(), encodeReady('PUB')]);
+    import { commandBody, encodeCommand, encodeGreeting, encodeMetadata } from '${codec}';
+    const hello = Buffer.concat([encodeGreeting('NULL'), encodeCommand(commandBody('READY', encodeMetadata('PUB')))]);
     const server = createServer((socket) => socket.on('error', () => {}).write(hello));
     const silent = createServer((socket) => socket.on('error', () => {}));
     const port = (one) => new Promise((done) => one.listen(0, '127.0.0.1', () => done(one.address().port)));
@@ -591,7 +594,8 @@ test('closed clients keep no process alive: connected, connecting, waiting', () 
     silent.close();
     console.log('closed');
   `;
-  const folder = mkdtempSync(join(tmpdir(), 'moonroute-zmtp-'));
+  // Inside the project, or Deno doesn't find the packages that it imports.
+  const folder = mkdtempSync(resolve('build', 'closed-'));
   try {
     const file = join(folder, 'closed.mjs');
     writeFileSync(file, script);

@@ -2,23 +2,26 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Heartbeat, VERDICT_MS } from '../src/live/zmtp/heartbeat.js';
-import { Backoff, GOOD_CONNECTION_MS } from '../src/live/zmtp/reconnect.js';
+import { GOOD_CONNECTION_MS, ReconnectWaits } from '../src/live/zmtp/reconnect.js';
 
 test('waits double up to the cap, and stay there', () => {
-  const backoff = new Backoff(100, 5_000);
-  const waits = Array.from({ length: 8 }, () => backoff.next(0, 0.999999));
-  assert.equal(waits, [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]);
+  const waits = new ReconnectWaits(100, 5_000, () => 0.999999);
+  assert.equal(
+    Array.from({ length: 8 }, () => waits.next(0)),
+    [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000],
+  );
 });
 
 test('a wait lies in its upper half, where the draw says', () => {
-  const backoff = new Backoff(100, 5_000);
-  assert.equal([backoff.next(0, 0), backoff.next(0, 0.5), backoff.next(0, 0)], [50, 150, 200]);
+  const draws = [0, 0.5, 0];
+  const waits = new ReconnectWaits(100, 5_000, () => draws.shift()!);
+  assert.equal([waits.next(0), waits.next(0), waits.next(0)], [50, 150, 200]);
 });
 
 test('it starts over after a connection that lasted, not after one that only shook hands', () => {
-  const backoff = new Backoff(100, 5_000);
-  const waits = [0, 10, GOOD_CONNECTION_MS - 1, GOOD_CONNECTION_MS, 0].map((lasted) => backoff.next(lasted, 0.999999));
-  assert.equal(waits, [100, 200, 400, 100, 200]);
+  const waits = new ReconnectWaits(100, 5_000, () => 0.999999);
+  const found = [0, 10, GOOD_CONNECTION_MS - 1, GOOD_CONNECTION_MS, 0].map((lasted) => waits.next(lasted));
+  assert.equal(found, [100, 200, 400, 100, 200]);
 });
 
 test('silence: a ping each interval, then the verdict, given twice', () => {

@@ -17,7 +17,7 @@ export class Drain {
   readonly #clock: Clock;
   readonly #members = new Set<Drained>();
   readonly #onFault: (error: unknown) => void;
-  #running = false;
+  #running: Promise<void> | null = null;
   #closed = false;
 
   /** `onFault` hears of what a step throws, which is a fault of ours; the member goes on with its next step. */
@@ -35,21 +35,22 @@ export class Drain {
 
   /** There is something to do: makes sure that it is done soon. */
   wake(): void {
-    if (this.#running || this.#closed) return;
-    this.#running = true;
-    void this.#run();
+    if (this.#closed) return;
+    this.#running ??= this.#run();
   }
 
-  close(): void {
+  /** Resolves when nothing runs any more. */
+  async close(): Promise<void> {
     this.#closed = true;
     this.#members.clear();
+    await this.#running;
   }
 
   async #run(): Promise<void> {
     for (;;) {
       await this.#clock.breathe();
       if (this.#slice()) continue;
-      this.#running = false;
+      this.#running = null;
       return;
     }
   }

@@ -10,3 +10,4 @@ export type { ReconcileReport, StoreStreamStatus } from './store-status.js';
 export type { StoreStreamOptions } from './store-stream.js';
 export type { RebuildCause, RecoveryCounts } from './worker-recovery.js';
 export type { WorkerStreamLimits, WorkerStreamStatus } from './worker-stream.js';
+export { CurveKeys, type CurveOptions } from './zmtp/socket.js';

@@ -16,6 +16,7 @@ import {
   type WorkerStreamLimits,
   type WorkerStreamStatus,
 } from './worker-stream.js';
+import { CurveKeys, type CurveOptions } from './zmtp/socket.js';
 
 /** A worker with its sockets. */
 export interface LiveWorker extends WorkerInfo {
@@ -45,6 +46,8 @@ export interface LiveOptions {
   readonly clock?: Clock;
   /** Scatters delays. Default `Math.random`. */
   readonly random?: () => number;
+  /** Keys for CURVE, which all event and replay sockets then must speak. Default null: in the clear. */
+  readonly curve?: CurveOptions | CurveKeys | null;
 }
 
 /** How all streams stand. */
@@ -65,37 +68,54 @@ export class LiveStreams {
   readonly #store: StoreStream | null;
 
   private constructor(router: Router, options: LiveOptions) {
-    const { clock = systemClock, log = () => {}, random = Math.random, limits, store = null } = options;
+    const { clock = systemClock, log = () => {}, random = Math.random, limits, store = null, curve } = options;
     const limited = new LimitedLog(log, clock);
     const drain = new Drain(clock, (error) => limited.say('fault', 'error', `${(error as Error).stack ?? error}`));
     this.#router = router;
-    this.#parts = { router, clock, drain, log: limited, random };
+    const keys = curve == null ? null : CurveKeys.of(curve);
+    this.#parts = { router, clock, drain, log: limited, random, curve: keys };
     this.#limits = { ...WORKER_STREAM_LIMITS, ...limits };
     this.#store = store === null ? null : new StoreStream(checkedMasters(store.masters), this.#parts, store);
   }
 
   /**
-   * Opens all streams; they connect on their own, now and after every loss.
-   * @throws ConfigError for endpoints that are none (`endpoint`, `live-endpoints`, `live-masters`), and what `Router.addWorker` throws
+   * Opens all streams; they connect on their own, now and after every loss. Nothing is opened, and no worker added, unless all can be.
+   * @throws ConfigError for endpoints that are none (`endpoint`, `live-endpoints`, `live-masters`, `live-workers`), keys (`curve-keys`), and what
+   * `Router.addWorker` throws
    */
   static open(router: Router, options: LiveOptions = {}): LiveStreams {
     const live = new LiveStreams(router, options);
+    const workers = (options.workers ?? []).map((worker) => ({ worker, streams: live.#streamsOf(worker) }));
+    const names = new Set(workers.map(({ worker }) => workerKey(worker.id)));
+    if (names.size < workers.length)
+      throw new ConfigError('live-workers', 'two workers have one id; give each its own.');
+    const added: WorkerId[] = [];
     try {
-      for (const worker of options.workers ?? []) live.addWorker(worker);
-      live.#store?.open();
+      for (const { worker, streams } of workers) {
+        live.#add(worker, streams);
+        added.push(worker.id);
+      }
     } catch (error) {
-      live.close();
+      for (const id of added) live.removeWorker(id);
       throw error;
     }
+    for (const { streams } of workers) for (const stream of streams) stream.open();
+    live.#store?.open();
     return live;
   }
 
   /** Adds a worker to the router and opens its streams. One of the same name is replaced, with new streams. Throws likewise. */
   addWorker(worker: LiveWorker): void {
+    const streams = this.#streamsOf(worker);
+    this.#add(worker, streams);
+    for (const stream of streams) stream.open();
+  }
+
+  #streamsOf(worker: LiveWorker): readonly WorkerStream[] {
     const { start, size } = worker.dpRanks ?? { start: 0, size: 1 };
     const events = endpointsOf(worker.id, 'events', worker.events, start, size);
     const replay = worker.replay == null ? null : endpointsOf(worker.id, 'replay', worker.replay, start, size);
-    const streams = events.map(
+    return events.map(
       (endpoint, i) =>
         new WorkerStream(
           {
@@ -109,12 +129,14 @@ export class LiveStreams {
           this.#limits,
         ),
     );
+  }
+
+  #add(worker: LiveWorker, streams: readonly WorkerStream[]): void {
     this.#router.addWorker(worker);
     const key = workerKey(worker.id);
     // What is known of a worker that was there before came over connections that end now.
     if (this.#closeStreams(key)) this.#router.workerStreamLost(worker.id);
     this.#streams.set(key, streams);
-    for (const stream of streams) stream.open();
   }
 
   /** Closes a worker's streams and removes it from the router. False when there is none of that name. */
@@ -130,11 +152,13 @@ export class LiveStreams {
     };
   }
 
-  /** Closes all streams. The router stays; what it knows of the store is dropped, for nobody watches it any more. */
-  close(): void {
+  /**
+   * Closes all streams; resolves when no socket, timer or request of theirs is left. The router stays; what it knows of the store is dropped, for
+   * nobody watches it any more.
+   */
+  async close(): Promise<void> {
     for (const key of [...this.#streams.keys()]) this.#closeStreams(key);
-    this.#store?.close();
-    this.#parts.drain.close();
+    await Promise.all([this.#store?.close(), this.#parts.drain.close()]);
   }
 
   /** Whether there were any. */
@@ -145,7 +169,7 @@ export class LiveStreams {
 }
 
 /** The endpoints of all ranks, in their order. */
-function endpointsOf(
+export function endpointsOf(
   id: WorkerId,
   what: string,
   given: string | readonly string[],

@@ -43,6 +43,8 @@ export class StoreStream implements Drained {
   #lastSequence: bigint | null = null;
   /** Stored minus removed events of all messages, foreign ones too. */
   #net = 0;
+  /** Requests under way. */
+  readonly #tasks = new Set<Promise<void>>();
   #reconciling = false;
   #probeAt = 0;
   #reconciled = 0;
@@ -70,13 +72,16 @@ export class StoreStream implements Drained {
     this.#tick();
   }
 
-  close(): void {
+  /** Nobody watches the store any more, so nothing of it is known. Resolves when no request of its is under way. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
     this.#closed = true;
     this.#cancelTick();
     this.#exchanges.abort();
     this.#parts.drain.remove(this);
     this.#subscriber?.close();
     this.#parts.router.storeStreamLost('closed');
+    await Promise.all(this.#tasks);
   }
 
   step(): boolean {
@@ -105,7 +110,7 @@ export class StoreStream implements Drained {
   // ---- connection ----
 
   #follow(index: number): void {
-    const { router, random, clock } = this.#parts;
+    const { router, random, clock, curve } = this.#parts;
     this.#drop('master-changed');
     this.#subscriber?.close();
     this.#connected = false;
@@ -118,7 +123,7 @@ export class StoreStream implements Drained {
       },
       onEvent: (event: SocketEvent) => this.#onEvent(event),
     };
-    this.#subscriber = new ZmtpSubscriber(this.#endpoints[index]!.events, '', handlers, { random });
+    this.#subscriber = new ZmtpSubscriber(this.#endpoints[index]!.events, '', handlers, { random, curve });
     this.#keeper.lost(clock.now());
     this.#subscriber.open();
   }
@@ -170,12 +175,14 @@ export class StoreStream implements Drained {
   }
 
   /** A task that throws has met a fault of ours: it is said, and the keeper goes on. */
-  #run(task: Promise<void>): void {
-    task.catch((error: unknown) => {
-      const now = this.#parts.clock.now();
-      this.#parts.log.say('store fault', 'error', `store: ${(error as Error).stack ?? error}`);
-      this.#keeper.failed(now, 0, 'fault');
-    });
+  #run(work: Promise<void>): void {
+    const task = work
+      .catch((error: unknown) => {
+        this.#parts.log.say('store fault', 'error', `store: ${(error as Error).stack ?? error}`);
+        this.#keeper.failed(this.#parts.clock.now(), 0, 'fault');
+      })
+      .finally(() => this.#tasks.delete(task));
+    this.#tasks.add(task);
   }
 
   #servesStill(): boolean {

@@ -9,7 +9,7 @@ import type { Drain, Drained } from './drain.js';
 import { Inbox } from './inbox.js';
 import type { LimitedLog } from './limited-log.js';
 import { type RecoveryCounts, WorkerRecovery } from './worker-recovery.js';
-import { type SocketEvent, ZmtpDealer, ZmtpSubscriber } from './zmtp/socket.js';
+import { type CurveKeys, type SocketEvent, ZmtpDealer, ZmtpSubscriber } from './zmtp/socket.js';
 
 /** How patient a stream is. Milliseconds. */
 export interface WorkerStreamLimits {
@@ -45,6 +45,8 @@ export interface LiveParts {
   readonly drain: Drain;
   readonly log: LimitedLog;
   readonly random: () => number;
+  /** Null: in the clear. */
+  readonly curve: CurveKeys | null;
 }
 
 /** How a worker rank's stream stands. */
@@ -127,7 +129,7 @@ export class WorkerStream implements Drained {
   }
 
   #newSubscriber(): ZmtpSubscriber {
-    const { router, drain, random } = this.#parts;
+    const { router, drain, random, curve } = this.#parts;
     const handlers = {
       onMessage: (frames: Uint8Array[]) => {
         this.#inbox.push({ kind: 'message', frames, generation: router.generation });
@@ -135,7 +137,7 @@ export class WorkerStream implements Drained {
       },
       onEvent: (event: SocketEvent) => this.#onEvent(event),
     };
-    return new ZmtpSubscriber(this.#endpoint.events, this.#endpoint.topic, handlers, { random });
+    return new ZmtpSubscriber(this.#endpoint.events, this.#endpoint.topic, handlers, { random, curve });
   }
 
   /** Takes the connection's place with a new one; what waits of the old one is dropped. */
@@ -204,9 +206,10 @@ export class WorkerStream implements Drained {
   #ask(start: bigint): void {
     this.#question?.close();
     this.#retry();
-    const { clock, drain } = this.#parts;
+    const { clock, drain, curve } = this.#parts;
     this.#question = new Question(this.#endpoint.replay!, start, {
       clock,
+      curve,
       patience: this.#limits.replayAnswer,
       onReply: () => drain.wake(),
       onTrouble: (detail) => this.#trouble(detail),
@@ -240,6 +243,7 @@ export class WorkerStream implements Drained {
 
 interface QuestionOptions {
   readonly clock: Clock;
+  readonly curve: CurveKeys | null;
   /** Milliseconds of silence until there is trouble. */
   readonly patience: number;
   readonly onReply: () => void;
@@ -256,17 +260,18 @@ class Question {
 
   constructor(endpoint: string, start: bigint, options: QuestionOptions) {
     this.#options = options;
-    this.#dealer = new ZmtpDealer(endpoint, {
-      onMessage: (frames) => {
+    const handlers = {
+      onMessage: (frames: Uint8Array[]) => {
         this.replies.push({ kind: 'message', frames, generation: 0 });
         this.#wait();
         options.onReply();
       },
-      onEvent: (event) => {
+      onEvent: (event: SocketEvent) => {
         if (event.kind === 'connected') this.#dealer.send(replayRequest(start));
         else if (event.kind === 'lost') this.#fail(event.detail);
       },
-    });
+    };
+    this.#dealer = new ZmtpDealer(endpoint, handlers, { curve: options.curve });
     this.replies = new Inbox(this.#dealer);
     this.#wait();
     this.#dealer.open();

@@ -2,8 +2,14 @@
 // all that they are told, and ends when a message says so, by closing both, which must leave nothing that keeps it alive.
 import { ZmtpDealer, ZmtpSubscriber } from '../../build/js/src/live/zmtp/socket.js';
 
-const [publisher, router] = Deno.args;
-const options = { reconnectMs: 2, reconnectMaxMs: 20, heartbeatMs: 30, heartbeatTimeoutMs: 2_000 };
+const [publisher, router, curve] = Deno.args;
+const options = {
+  reconnectMs: 2,
+  reconnectMaxMs: 20,
+  heartbeatMs: 30,
+  heartbeatTimeoutMs: 2_000,
+  curve: JSON.parse(curve),
+};
 const text = new TextDecoder();
 const said = (who) => (what) => console.log(JSON.stringify({ who, what }));
 

@@ -98,8 +98,8 @@ export class LivePool {
     await until(`${blocks} blocks of credit`, () => this.credit(prompt) === blocks);
   }
 
-  close(): void {
-    this.live.close();
+  async close(): Promise<void> {
+    await this.live.close();
     this.pool.router.dispose();
   }
 }

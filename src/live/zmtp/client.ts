@@ -4,7 +4,7 @@ import { ConfigError } from '../../errors.js';
 import { Connection, type LossCause } from './connection.js';
 import { type Endpoint, parseEndpoint } from './endpoint.js';
 import { type SocketOptions, type SocketSettings, socketSettings } from './options.js';
-import { Backoff } from './reconnect.js';
+import { ReconnectWaits } from './reconnect.js';
 import type { SessionRole } from './session.js';
 
 export type SocketEvent =
@@ -27,19 +27,20 @@ export class Client {
   readonly #role: SessionRole;
   readonly #handlers: SocketHandlers;
   readonly #settings: SocketSettings;
-  readonly #backoff: Backoff;
+  readonly #waits: ReconnectWaits;
   #connection: Connection | null = null;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #state: 'new' | 'open' | 'closed' = 'new';
   #paused = false;
 
-  /** @throws {ConfigError} `endpoint` or `socket-options`. */
+  /** @throws {ConfigError} `endpoint`, `socket-options` or `curve-keys`. */
   constructor(endpoint: string, role: SessionRole, handlers: SocketHandlers, options: SocketOptions) {
     this.#endpoint = parseEndpoint(endpoint);
     this.#settings = socketSettings(options);
     this.#role = role;
     this.#handlers = handlers;
-    this.#backoff = new Backoff(this.#settings.reconnectMs, this.#settings.reconnectMaxMs);
+    const { reconnectMs, reconnectMaxMs, random } = this.#settings;
+    this.#waits = new ReconnectWaits(reconnectMs, reconnectMaxMs, random);
   }
 
   get connected(): boolean {
@@ -74,8 +75,8 @@ export class Client {
     this.#connection?.resume();
   }
 
-  send(bytes: Uint8Array): boolean {
-    return this.#connection?.send(bytes) ?? false;
+  send(frames: readonly Uint8Array[]): boolean {
+    return this.#connection?.send(frames) ?? false;
   }
 
   #attempt(): void {
@@ -92,7 +93,7 @@ export class Client {
 
   #lost(cause: LossCause, detail: string, lastedMs: number): void {
     this.#connection = null;
-    const inMs = this.#backoff.next(lastedMs, this.#settings.random());
+    const inMs = this.#waits.next(lastedMs);
     // Set before the handlers run, so that one that throws doesn't stop the attempts, and one that closes stops this one too.
     this.#retry = setTimeout(() => this.#attempt(), inMs);
     this.#handlers.onEvent({ kind: 'lost', cause, detail });

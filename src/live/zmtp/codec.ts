@@ -1,5 +1,5 @@
-// The bytes of ZMTP 3.1 (ZeroMQ RFC 37) that a client with the NULL mechanism writes and reads: greeting, commands, whole messages.
-// All pure. Streams of frames are read by frame-reader.ts, and the order of things is kept by session.ts.
+// The bytes of ZMTP 3.1 (ZeroMQ RFC 37) that a client writes and reads: greeting, commands, whole messages. All pure. Streams of frames are
+// read by frame-reader.ts, the order of things is kept by session.ts, and what CURVE adds is in the files of that name.
 //
 //   greeting  ff, 8 bytes of padding, 7f | major, minor | mechanism, 20 bytes, zeros behind it | as-server | 31 zeros
 //   frame     flags | length: 1 byte, or 8 big endian with LONG | body
@@ -32,7 +32,8 @@ const MAJOR = 3;
 const MINOR = 1;
 const MECHANISM_AT = 12;
 const MECHANISM_END = 32;
-const MECHANISM = 'NULL';
+/** The security mechanisms that are spoken here. */
+export type MechanismName = 'NULL' | 'CURVE';
 
 /** Longest context of a PING, which its PONG brings back. */
 const MAX_CONTEXT_BYTES = 16;
@@ -53,13 +54,13 @@ const latin1 = new TextDecoder('latin1');
 export const GREETING_FIRST_BYTES = 11;
 
 /** What a client says first. */
-export function encodeGreeting(): Uint8Array {
+export function encodeGreeting(mechanism: MechanismName): Uint8Array {
   const greeting = new Uint8Array(GREETING_BYTES);
   greeting[0] = SIGNATURE_FIRST;
   greeting[SIGNATURE_LAST_AT] = SIGNATURE_LAST;
   greeting[MAJOR_AT] = MAJOR;
   greeting[MINOR_AT] = MINOR;
-  greeting.set(utf8.encode(MECHANISM), MECHANISM_AT);
+  greeting.set(utf8.encode(mechanism), MECHANISM_AT);
   return greeting;
 }
 
@@ -68,7 +69,7 @@ export function encodeGreeting(): Uint8Array {
  * which would wait for us, by its version.
  * @throws {ZmtpFault} `greeting-signature`, `greeting-version` or `greeting-mechanism`.
  */
-export function checkGreeting(greeting: Uint8Array, have: number): void {
+export function checkGreeting(greeting: Uint8Array, have: number, own: MechanismName): void {
   if (have === 0) return;
   const badEnd = have > SIGNATURE_LAST_AT && (greeting[SIGNATURE_LAST_AT]! & SIGNATURE_LAST_BIT) === 0;
   if (greeting[0] !== SIGNATURE_FIRST || badEnd) {
@@ -89,12 +90,15 @@ export function checkGreeting(greeting: Uint8Array, have: number): void {
   }
   if (have < MECHANISM_END) return;
   const mechanism = text(greeting.subarray(MECHANISM_AT, MECHANISM_END)).replace(/\0+$/, '');
-  if (mechanism !== MECHANISM) {
-    throw new ZmtpFault(
-      'greeting-mechanism',
-      `the peer wants the security mechanism "${shown(mechanism)}", this client speaks ${MECHANISM} only`,
-    );
-  }
+  if (mechanism === own) return;
+  const fix =
+    own === 'CURVE'
+      ? 'it would get and send everything in the clear: set its keys, or none here'
+      : 'NULL and, with the option curve, CURVE are spoken here';
+  throw new ZmtpFault(
+    'greeting-mechanism',
+    `the peer's security mechanism is "${shown(mechanism)}", this side's is ${own}; ${fix}`,
+  );
 }
 
 /** Whether the peer of a whole greeting knows PING, which ZMTP 3.0 doesn't. */
@@ -112,56 +116,66 @@ export function encodeMessage(frames: readonly Uint8Array[]): Uint8Array {
   return bytes;
 }
 
-/** A subscription in its form of ZMTP 3.0, a message, which peers of 3.1 take as well as the command. */
-export function encodeSubscription(topic: string): Uint8Array {
-  return encodeMessage([concat([SUBSCRIBE], utf8.encode(topic))]);
+/** The frame of a subscription in its form of ZMTP 3.0, a message, which peers of 3.1 take as well as the command. */
+export function subscription(topic: string): Uint8Array {
+  return concat([SUBSCRIBE], utf8.encode(topic));
 }
 
-export function encodeReady(socketType: string): Uint8Array {
+/** A command as the wire has it, from its body. */
+export function encodeCommand(body: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(headerBytes(body.length) + body.length);
+  putFrame(bytes, 0, COMMAND, body);
+  return bytes;
+}
+
+/** The body of a command. */
+export function commandBody(name: string, ...data: readonly ArrayLike<number>[]): Uint8Array {
+  return concat([name.length], utf8.encode(name), ...data);
+}
+
+/** What a socket says of itself in READY, or in CURVE's INITIATE. */
+export function encodeMetadata(socketType: string): Uint8Array {
   const name = utf8.encode('Socket-Type');
   const value = utf8.encode(socketType);
-  return encodeCommand('READY', concat([name.length], name, [0, 0, 0, value.length], value));
+  return concat([name.length], name, [0, 0, 0, value.length], value);
 }
 
 /**
- * A PING. Its time to live is none: it would have the peer hang up if we are silent for so long, and we are silent by right, since we ping
- * only when the peer has been.
+ * The body of a PING. Its time to live is none: it would have the peer hang up if we are silent for so long, and we are silent by right,
+ * since we ping only when the peer has been.
  */
-export function encodePing(): Uint8Array {
-  return encodeCommand('PING', new Uint8Array(TTL_BYTES));
+export function pingBody(): Uint8Array {
+  return commandBody('PING', new Uint8Array(TTL_BYTES));
 }
 
-export function encodePong(context: Uint8Array): Uint8Array {
-  return encodeCommand('PONG', context);
+export function pongBody(context: Uint8Array): Uint8Array {
+  return commandBody('PONG', context);
 }
 
-/** A command that was read. */
-export type Command =
-  | { readonly name: 'READY'; readonly socketType: string | null }
-  | { readonly name: 'ERROR'; readonly reason: string }
-  | { readonly name: 'PING'; readonly context: Uint8Array }
-  /** Any other; PONG needs no reading, since having come is all that it says. */
-  | { readonly name: 'other'; readonly said: string };
+/** A command of the handshake, or any: its data are for its name to read. */
+export interface RawCommand {
+  readonly name: string;
+  readonly data: Uint8Array;
+}
 
 /**
- * Reads the body of a command.
+ * Takes the body of a command apart.
  * @throws {ZmtpFault} `command-shape`.
  */
-export function readCommand(body: Uint8Array): Command {
+export function splitCommand(body: Uint8Array): RawCommand {
   const end = 1 + (body[0] ?? 0);
   if (body.length === 0 || end === 1 || end > body.length) {
     throw new ZmtpFault('command-shape', `a command of ${body.length} bytes has no name, or ends inside it`);
   }
-  const name = text(body.subarray(1, end));
-  const data = body.subarray(end);
-  if (name === 'READY') return { name, socketType: readSocketType(data) };
-  if (name === 'ERROR') return { name, reason: readReason(data) };
-  if (name === 'PING') return { name, context: readContext(data) };
-  return { name: 'other', said: shown(name) };
+  return { name: text(body.subarray(1, end)), data: body.subarray(end) };
 }
 
-/** The value of `Socket-Type`. Names of properties are compared without case; of two with one name the first counts. */
-function readSocketType(data: Uint8Array): string | null {
+/**
+ * The value of `Socket-Type` in what a peer says of itself, null without one. Names of properties are compared without case; of two with one
+ * name the first counts.
+ * @throws {ZmtpFault} `command-shape`.
+ */
+export function readSocketType(data: Uint8Array): string | null {
   let found: string | null = null;
   let at = 0;
   while (at < data.length) {
@@ -184,7 +198,8 @@ function badProperties(data: Uint8Array): ZmtpFault {
   );
 }
 
-function readReason(data: Uint8Array): string {
+/** Of an ERROR. @throws {ZmtpFault} `command-shape`. */
+export function readReason(data: Uint8Array): string {
   const end = 1 + (data[0] ?? 0);
   if (data.length === 0 || end > data.length) {
     throw new ZmtpFault('command-shape', `ERROR has ${data.length} bytes, and its reason ends behind them`);
@@ -192,7 +207,8 @@ function readReason(data: Uint8Array): string {
   return shown(text(data.subarray(1, end)));
 }
 
-function readContext(data: Uint8Array): Uint8Array {
+/** Of a PING. @throws {ZmtpFault} `command-shape`. */
+export function readContext(data: Uint8Array): Uint8Array {
   if (data.length < TTL_BYTES || data.length > TTL_BYTES + MAX_CONTEXT_BYTES) {
     throw new ZmtpFault(
       'command-shape',
@@ -209,13 +225,6 @@ export function readLongLength(bytes: Uint8Array, at: number): number {
 
 function readUint32(bytes: Uint8Array, at: number): number {
   return ((bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!) >>> 0;
-}
-
-function encodeCommand(name: string, data: Uint8Array): Uint8Array {
-  const body = concat([name.length], utf8.encode(name), data);
-  const bytes = new Uint8Array(headerBytes(body.length) + body.length);
-  putFrame(bytes, 0, COMMAND, body);
-  return bytes;
 }
 
 function headerBytes(length: number): number {
@@ -236,7 +245,8 @@ function putFrame(bytes: Uint8Array, at: number, flags: number, body: Uint8Array
   return start + body.length;
 }
 
-function concat(...parts: readonly ArrayLike<number>[]): Uint8Array {
+/** All parts in one array. */
+export function concat(...parts: readonly ArrayLike<number>[]): Uint8Array {
   const bytes = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
   let at = 0;
   for (const part of parts) {
@@ -251,7 +261,7 @@ function text(bytes: Uint8Array): string {
 }
 
 /** A peer's text for a log: short, and without what would break its line. */
-function shown(said: string): string {
+export function shown(said: string): string {
   const clean = said.slice(0, TEXT_SHOWN).replace(/[^\x20-\x7e]/g, '?');
   return said.length > TEXT_SHOWN ? `${clean}…` : clean;
 }

@@ -1,10 +1,12 @@
 // One connection: a socket of node:net, the session that reads it, and the timers that end it. It lives from the attempt to the loss, which
 // it reports once, behind the last message. The shell around session.ts and heartbeat.ts, and nothing that decides for itself.
 import { connect, type Socket } from 'node:net';
-import { encodePing } from './codec.js';
+import { encodeMetadata } from './codec.js';
+import { CurveMechanism } from './curve-mechanism.js';
 import type { Endpoint } from './endpoint.js';
 import { ZmtpFault } from './faults.js';
 import { Heartbeat } from './heartbeat.js';
+import { type Mechanism, NullMechanism } from './mechanism.js';
 import type { SocketSettings } from './options.js';
 import { Session, type SessionRole, type SessionStep } from './session.js';
 
@@ -15,7 +17,7 @@ export type LossCause =
   | 'timeout' // no connection or no handshake in time
   | 'disconnect' // the peer, or something on the way, ended it
   | 'heartbeat' // nothing came for too long
-  | 'protocol'; // what the peer sent can't be read; the detail begins with the fault's code
+  | 'protocol'; // what the peer sent can't be read, or its keys are others; the detail begins with the fault's code
 
 export interface ConnectionHandlers {
   onReady(): void;
@@ -63,7 +65,7 @@ export class Connection {
     settings: SocketSettings,
     handlers: ConnectionHandlers,
   ) {
-    this.#session = new Session(role, { messageBytes: settings.maxMessageBytes, frames: settings.maxFrames });
+    this.#session = new Session(role, mechanismFor(role, settings));
     this.#handlers = handlers;
     this.#settings = settings;
     this.#paused = paused;
@@ -90,10 +92,10 @@ export class Connection {
     return this.#ready && !this.#ended && this.#heldEnd === null;
   }
 
-  /** Sends what is already encoded; false if it can't be sent, since there is no handshake yet, or too much waits for the peer. */
-  send(bytes: Uint8Array): boolean {
-    if (!this.ready) return false;
-    return this.#write(bytes);
+  /** Sends a message; false if it can't be sent, since there is no handshake yet, or too much waits for the peer. */
+  send(frames: readonly Uint8Array[]): boolean {
+    if (!this.ready || this.#congested) return false;
+    return this.#write(this.#session.message(frames));
   }
 
   /** No more messages from now on, and no end either if one comes. */
@@ -180,7 +182,7 @@ export class Connection {
       this.#end({ cause: 'heartbeat', detail: `nothing came for ${this.#settings.heartbeatTimeoutMs} ms` });
       return;
     }
-    if (act === 'ping') this.#write(encodePing());
+    if (act === 'ping') this.#write(this.#session.ping());
     this.#timer = setTimeout(() => this.#beat(), Math.ceil(inMs));
   }
 
@@ -189,14 +191,20 @@ export class Connection {
     this.#end({ cause: 'timeout', detail: `no ${missing} within ${this.#settings.connectTimeoutMs} ms` });
   }
 
+  get #congested(): boolean {
+    return this.#socket.writableLength > MAX_UNSENT_BYTES;
+  }
+
   #write(bytes: Uint8Array): boolean {
-    if (this.#socket.writableLength > MAX_UNSENT_BYTES) return false;
+    if (this.#congested) return false;
     this.#socket.write(bytes);
     return true;
   }
 
   #closedBy(): End {
     const error = this.#error;
+    const hungUp = error === null || CAUSES[error.code ?? ''] === 'disconnect' ? this.#session.hungUp() : null;
+    if (hungUp !== null) return faultEnd(hungUp);
     if (error === null) {
       // libzmq may do so before its own READY or greeting is on the way, and then this is all there is to see.
       const hint = this.#ready ? '' : ' before the handshake was done, as where socket types or mechanisms differ';
@@ -209,8 +217,7 @@ export class Connection {
 
   /** Whatever can't be read ends the connection, be it the peer's fault or that there is no memory for a message. */
   #fault(error: unknown): void {
-    const detail = error instanceof ZmtpFault ? `${error.code}: ${error.message}` : String(error);
-    this.#end({ cause: 'protocol', detail });
+    this.#end(error instanceof ZmtpFault ? faultEnd(error) : { cause: 'protocol', detail: String(error) });
   }
 
   #end(end: End): void {
@@ -228,4 +235,16 @@ export class Connection {
     clearTimeout(this.#timer);
     this.#socket.destroy();
   }
+}
+
+function faultEnd(fault: ZmtpFault): End {
+  return { cause: 'protocol', detail: `${fault.code}: ${fault.message}` };
+}
+
+function mechanismFor({ socketType }: SessionRole, settings: SocketSettings): Mechanism {
+  const limits = { messageBytes: settings.maxMessageBytes, frames: settings.maxFrames };
+  const metadata = encodeMetadata(socketType);
+  return settings.curve === null
+    ? new NullMechanism(metadata, limits)
+    : new CurveMechanism(settings.curve, metadata, limits);
 }

@@ -150,27 +150,13 @@ export class FrameReader {
   #startBody(): void {
     const length = this.#missing;
     if ((this.#flags & COMMAND) !== 0) {
-      if (length > MAX_COMMAND_BYTES) {
-        throw new ZmtpFault('command-bytes', `a command has ${length} bytes, at most ${MAX_COMMAND_BYTES} are taken`);
-      }
+      checkCommand(length);
       this.#target = new Uint8Array(length);
       this.#targetAt = 0;
       return;
     }
-    const { frames, messageBytes } = this.#limits;
-    if (this.#ends.length === frames) {
-      throw new ZmtpFault(
-        'message-frames',
-        `a message has more than ${frames} frames; the option maxFrames bounds them`,
-      );
-    }
     const size = this.#stored + length;
-    if (size > messageBytes) {
-      throw new ZmtpFault(
-        'message-bytes',
-        `a message has ${size} bytes or more, at most ${messageBytes} are taken; the option maxMessageBytes bounds them`,
-      );
-    }
+    checkMessage(this.#ends.length + 1, size, this.#limits);
     this.#reserve(size);
     this.#target = this.#store;
     this.#targetAt = this.#stored;
@@ -213,6 +199,28 @@ export class FrameReader {
     this.#ends = [];
     return { kind: 'message', frames };
   }
+}
+
+/** Whether a message may have so many frames and bytes. @throws {ZmtpFault} `message-frames` or `message-bytes`. */
+export function checkMessage(frames: number, bytes: number, limits: MessageLimits): void {
+  if (frames > limits.frames) {
+    throw new ZmtpFault(
+      'message-frames',
+      `a message has more than ${limits.frames} frames; the option maxFrames bounds them`,
+    );
+  }
+  if (bytes > limits.messageBytes) {
+    throw new ZmtpFault(
+      'message-bytes',
+      `a message has ${bytes} bytes or more, at most ${limits.messageBytes} are taken; the option maxMessageBytes bounds them`,
+    );
+  }
+}
+
+/** Whether a command may have so many bytes. @throws {ZmtpFault} `command-bytes`. */
+export function checkCommand(bytes: number): void {
+  if (bytes <= MAX_COMMAND_BYTES) return;
+  throw new ZmtpFault('command-bytes', `a command has ${bytes} bytes, at most ${MAX_COMMAND_BYTES} are taken`);
 }
 
 function checkFlags(flags: number): void {

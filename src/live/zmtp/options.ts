@@ -1,5 +1,6 @@
 // What a client may be told, with the defaults and why they are so.
 import { ConfigError } from '../../errors.js';
+import { CurveKeys, type CurveOptions } from './curve-keys.js';
 
 export interface SocketOptions {
   /** Largest message, all frames together. */
@@ -17,9 +18,14 @@ export interface SocketOptions {
   readonly reconnectMaxMs?: number;
   /** Draws from [0, 1), for the jitter. */
   readonly random?: () => number;
+  /** Encrypts everything, and takes no server that hasn't its key. Default null: all in the clear. */
+  readonly curve?: CurveOptions | CurveKeys | null;
 }
 
-export type SocketSettings = { -readonly [Name in keyof SocketOptions]-?: NonNullable<SocketOptions[Name]> };
+type Plain = { -readonly [Name in keyof Omit<SocketOptions, 'curve'>]-?: NonNullable<SocketOptions[Name]> };
+export interface SocketSettings extends Plain {
+  curve: CurveKeys | null;
+}
 
 const DEFAULTS: SocketSettings = {
   maxMessageBytes: 16 << 20, // a batch of vLLM with 100,000 hashes has some 4 MB
@@ -30,12 +36,13 @@ const DEFAULTS: SocketSettings = {
   reconnectMs: 100,
   reconnectMaxMs: 5_000,
   random: Math.random,
+  curve: null,
 };
 
 /** Timers can't be longer: Node's fire at once then. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-type NumberName = Exclude<keyof SocketOptions, 'random'>;
+type NumberName = Exclude<keyof SocketOptions, 'random' | 'curve'>;
 const HIGHEST: Readonly<Record<NumberName, number>> = {
   maxMessageBytes: 2 ** 31 - 1,
   maxFrames: 65_536,
@@ -48,7 +55,7 @@ const HIGHEST: Readonly<Record<NumberName, number>> = {
 
 /**
  * Fills in the defaults.
- * @throws {ConfigError} `socket-options`, which names the option.
+ * @throws {ConfigError} `socket-options` or `curve-keys`, which name the option.
  */
 export function socketSettings(options: SocketOptions): SocketSettings {
   const settings = { ...DEFAULTS };
@@ -60,6 +67,7 @@ export function socketSettings(options: SocketOptions): SocketSettings {
     settings[name] = value;
   }
   settings.random = options.random ?? DEFAULTS.random;
+  settings.curve = options.curve == null ? null : CurveKeys.of(options.curve);
   checkOrder(settings, 'heartbeatMs', 'heartbeatTimeoutMs');
   checkOrder(settings, 'reconnectMs', 'reconnectMaxMs');
   return settings;

@@ -1,18 +1,24 @@
 // One connection as ZMTP sees it: the order of greeting, handshake and traffic, from bytes that came to what is to be done. It has no
-// socket and no clock. What it answers by itself, READY to a greeting and PONG to a PING, comes out as a step like the rest.
+// socket and no clock. What it answers by itself, such as PONG to a PING, comes out as a step like the rest. How the handshake goes and what
+// traffic is wrapped in is the mechanism's.
 import {
-  type Command,
   checkGreeting,
+  encodeCommand,
   encodeGreeting,
-  encodePong,
-  encodeReady,
   GREETING_BYTES,
   GREETING_FIRST_BYTES,
   knowsPing,
-  readCommand,
+  pingBody,
+  pongBody,
+  type RawCommand,
+  readContext,
+  readReason,
+  readSocketType,
+  splitCommand,
 } from './codec.js';
 import { ZmtpFault } from './faults.js';
-import { FrameReader, type MessageLimits } from './frame-reader.js';
+import { FrameReader, type Unit } from './frame-reader.js';
+import type { Mechanism } from './mechanism.js';
 
 /** What to do next. */
 export type SessionStep =
@@ -26,15 +32,23 @@ export interface SessionRole {
   readonly socketType: 'SUB' | 'DEALER';
   /** Types of peers that this one may talk to (RFC 28 and 29). */
   readonly peerTypes: readonly string[];
-  /** Sent when the handshake is done, or null. */
-  readonly first: Uint8Array | null;
+  /** A message that is sent when the handshake is done, or null. */
+  readonly first: readonly Uint8Array[] | null;
 }
+
+/** What an ERROR means that repeats the verdict of the peer's ZAP handler (RFC 27). */
+const VERDICTS: ReadonlyMap<string, string> = new Map([
+  ['300', ', which is: not now'],
+  ['400', ", which is: it doesn't let this client in; under CURVE, it doesn't know publicKey"],
+  ['500', ', which is: its own check of clients failed'],
+]);
 
 const READY_STEP: SessionStep = { kind: 'ready' };
 
 /** Follows one connection. After a fault it must not be used again. */
 export class Session {
   readonly #role: SessionRole;
+  readonly #mechanism: Mechanism;
   readonly #reader: FrameReader;
   readonly #greeting = new Uint8Array(GREETING_BYTES);
   #greetingBytes = 0;
@@ -42,19 +56,35 @@ export class Session {
   /** Steps that were decided and not yet given out. Never more than four. */
   readonly #due: SessionStep[] = [];
 
-  constructor(role: SessionRole, limits: MessageLimits) {
+  constructor(role: SessionRole, mechanism: Mechanism) {
     this.#role = role;
-    this.#reader = new FrameReader(limits);
+    this.#mechanism = mechanism;
+    this.#reader = new FrameReader(mechanism.limits);
   }
 
   /** What is to be sent as soon as the transport is connected. */
   opening(): Uint8Array {
-    return encodeGreeting().subarray(0, GREETING_FIRST_BYTES);
+    return encodeGreeting(this.#mechanism.name).subarray(0, GREETING_FIRST_BYTES);
   }
 
   /** Whether the peer knows PING. Known when the handshake is done. */
   get pings(): boolean {
     return knowsPing(this.#greeting);
+  }
+
+  /** A message to be sent now, as the wire has it. Only when the handshake is done. */
+  message(frames: readonly Uint8Array[]): Uint8Array {
+    return this.#mechanism.sealMessage(frames);
+  }
+
+  /** A PING, likewise. */
+  ping(): Uint8Array {
+    return this.#mechanism.sealCommand(pingBody());
+  }
+
+  /** What the peer did wrong that has closed the connection in the handshake; null when that says nothing. */
+  hungUp(): ZmtpFault | null {
+    return this.#greetingBytes < GREETING_BYTES || this.#ready ? null : this.#mechanism.hungUp();
   }
 
   /**
@@ -74,10 +104,11 @@ export class Session {
   #greet(bytes: Uint8Array): void {
     this.#greeting.set(bytes, this.#greetingBytes);
     this.#greetingBytes += bytes.length;
-    checkGreeting(this.#greeting, this.#greetingBytes);
+    checkGreeting(this.#greeting, this.#greetingBytes, this.#mechanism.name);
     if (this.#greetingBytes < GREETING_BYTES) return;
-    this.#due.push({ kind: 'send', bytes: encodeGreeting().subarray(GREETING_FIRST_BYTES) });
-    this.#due.push({ kind: 'send', bytes: encodeReady(this.#role.socketType) });
+    const rest = encodeGreeting(this.#mechanism.name).subarray(GREETING_FIRST_BYTES);
+    this.#due.push({ kind: 'send', bytes: rest });
+    this.#due.push({ kind: 'send', bytes: encodeCommand(this.#mechanism.start()) });
   }
 
   /**
@@ -90,36 +121,51 @@ export class Session {
       if (due !== undefined) return due;
       const unit = this.#reader.next();
       if (unit === null) return null;
-      if (unit.kind === 'command') this.#command(readCommand(unit.body));
-      else if (this.#ready) return unit;
-      else throw new ZmtpFault('handshake-order', 'the peer sent a message before its READY');
+      if (!this.#ready) {
+        this.#shake(unit);
+        continue;
+      }
+      const opened = this.#mechanism.open(unit);
+      if (opened?.kind === 'message') return opened;
+      if (opened?.kind === 'command') this.#command(splitCommand(opened.body));
     }
   }
 
-  /** In traffic, commands other than these are PONG, or of a later version of the protocol. */
-  #command(command: Command): void {
-    if (command.name === 'ERROR') {
-      throw new ZmtpFault('peer-error', `the peer refused the connection: "${command.reason}"`);
-    }
-    if (!this.#ready) this.#shake(command);
-    else if (command.name === 'READY') throw new ZmtpFault('handshake-order', 'the peer sent a second READY');
-    else if (command.name === 'PING') this.#due.push({ kind: 'send', bytes: encodePong(command.context) });
+  /** Commands in traffic. Others than these are PONG, or of a later version of the protocol. */
+  #command({ name, data }: RawCommand): void {
+    if (name === 'ERROR') throw refusal(data);
+    if (name === 'READY') throw new ZmtpFault('handshake-order', 'the peer sent a second READY');
+    if (name !== 'PING') return;
+    this.#due.push({ kind: 'send', bytes: this.#mechanism.sealCommand(pongBody(readContext(data))) });
   }
 
-  #shake(command: Command): void {
-    if (command.name !== 'READY') {
-      const said = command.name === 'other' ? command.said : command.name;
-      throw new ZmtpFault('handshake-order', `the peer sent the command ${said} before its READY`);
+  #shake(unit: Unit): void {
+    if (unit.kind === 'message') {
+      throw new ZmtpFault('handshake-order', 'the peer sent a message before its READY');
     }
-    const { socketType, peerTypes, first } = this.#role;
-    if (command.socketType === null || !peerTypes.includes(command.socketType)) {
+    const command = splitCommand(unit.body);
+    if (command.name === 'ERROR') throw refusal(command.data);
+    const shaken = this.#mechanism.shake(command);
+    if (shaken.kind === 'answer') this.#due.push({ kind: 'send', bytes: encodeCommand(shaken.body) });
+    else this.#meet(readSocketType(shaken.metadata));
+  }
+
+  /** The handshake is done, if it is the right peer. */
+  #meet(socketType: string | null): void {
+    const { socketType: own, peerTypes, first } = this.#role;
+    if (socketType === null || !peerTypes.includes(socketType)) {
       throw new ZmtpFault(
         'socket-type',
-        `the peer's socket is of type ${JSON.stringify(command.socketType)}, a ${socketType} needs ${peerTypes.join(' or ')}; is it the right port?`,
+        `the peer's socket is of type ${JSON.stringify(socketType)}, a ${own} needs ${peerTypes.join(' or ')}; is it the right port?`,
       );
     }
     this.#ready = true;
-    if (first !== null) this.#due.push({ kind: 'send', bytes: first });
+    if (first !== null) this.#due.push({ kind: 'send', bytes: this.message(first) });
     this.#due.push(READY_STEP);
   }
+}
+
+function refusal(data: Uint8Array): ZmtpFault {
+  const reason = readReason(data);
+  return new ZmtpFault('peer-error', `the peer refused the connection: "${reason}"${VERDICTS.get(reason) ?? ''}`);
 }

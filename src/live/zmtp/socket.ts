@@ -1,11 +1,12 @@
 // Our own ZeroMQ client sockets, SUB and DEALER, over node:net alone, so that they run in Node and Deno alike. Messages and losses come in
 // one order, which the monitor of libzmq's sockets, a socket of its own, can't give.
 import { Client, type SocketHandlers } from './client.js';
-import { encodeMessage, encodeSubscription } from './codec.js';
+import { subscription } from './codec.js';
 import type { SocketOptions } from './options.js';
 
 export type { SocketEvent, SocketHandlers } from './client.js';
 export type { LossCause } from './connection.js';
+export { CurveKeys, type CurveOptions } from './curve-keys.js';
 export type { SocketOptions } from './options.js';
 
 /** Receives what a publisher sends under a topic. It filters nothing itself; the publisher does. */
@@ -14,10 +15,10 @@ export class ZmtpSubscriber {
 
   /**
    * `topic` is the beginning of the topics that are wanted, '' for all.
-   * @throws {ConfigError} `endpoint` or `socket-options`.
+   * @throws {ConfigError} `endpoint`, `socket-options` or `curve-keys`.
    */
   constructor(endpoint: string, topic: string, handlers: SocketHandlers, options: SocketOptions = {}) {
-    const role = { socketType: 'SUB', peerTypes: ['PUB', 'XPUB'], first: encodeSubscription(topic) } as const;
+    const role = { socketType: 'SUB', peerTypes: ['PUB', 'XPUB'], first: [subscription(topic)] } as const;
     this.#client = new Client(endpoint, role, handlers, options);
   }
 
@@ -52,7 +53,7 @@ export class ZmtpSubscriber {
 export class ZmtpDealer {
   readonly #client: Client;
 
-  /** @throws {ConfigError} `endpoint` or `socket-options`. */
+  /** @throws {ConfigError} `endpoint`, `socket-options` or `curve-keys`. */
   constructor(endpoint: string, handlers: SocketHandlers, options: SocketOptions = {}) {
     const role = { socketType: 'DEALER', peerTypes: ['ROUTER', 'REP', 'DEALER'], first: null } as const;
     this.#client = new Client(endpoint, role, handlers, options);
@@ -82,7 +83,7 @@ export class ZmtpDealer {
    * peer that doesn't read. True doesn't mean that it arrived.
    */
   send(frames: readonly Uint8Array[]): boolean {
-    return frames.length > 0 && this.#client.send(encodeMessage(frames));
+    return frames.length > 0 && this.#client.send(frames);
   }
 
   get connected(): boolean {
