@@ -25,16 +25,18 @@ class Decisions {
   readonly #tokens = Uint32Array.from({ length: 4096 }, (_, i) => i);
   #running = true;
   #longest = 0;
+  #longestWork = 0;
 
   constructor(router: Router) {
     this.#router = router;
     void this.#run();
   }
 
-  /** The longest wait since the last time that this was asked. */
-  longest(): number {
-    const longest = this.#longest;
+  /** The longest wait since the last time that this was asked, and the most processor time that this process took during one. */
+  longest(): { readonly wait: number; readonly work: number } {
+    const longest = { wait: this.#longest, work: this.#longestWork };
     this.#longest = 0;
+    this.#longestWork = 0;
     return longest;
   }
   end(): void {
@@ -42,11 +44,15 @@ class Decisions {
   }
 
   async #run(): Promise<void> {
+    let worked = process.cpuUsage();
     for (let last = performance.now(); this.#running; ) {
       await breathe();
       this.#router.route({ tokens: this.#tokens, textOnly: true }).lease.cancel(0);
       const now = performance.now();
+      const { user, system } = process.cpuUsage(worked);
+      worked = process.cpuUsage();
       this.#longest = Math.max(this.#longest, now - last);
+      this.#longestWork = Math.max(this.#longestWork, (user + system) / 1000);
       last = now;
     }
   }
@@ -84,20 +90,25 @@ async function routerOf(): Promise<Router> {
 export async function liveSuite(effort: Effort): Promise<Row[]> {
   const { child, events, http } = await startMaster();
   const router = await routerOf();
+  // Opening streams loads what Node loads at its first use. Nobody waits for decisions yet.
+  await LiveStreams.open(router, { store: { masters: [{ events, http }] } }).close();
   const decisions = new Decisions(router);
   const took: number[] = [];
   const waits: number[] = [];
+  const works: number[] = [];
   const steps: number[] = [];
   const quiet: number[] = [];
   try {
     for (let turn = 0; turn < effort.turns; turn++) {
       decisions.longest();
       await wait(QUIET_MS);
-      quiet.push(decisions.longest());
+      quiet.push(decisions.longest().wait);
       // Streams of their own each time: the first reconcile comes at once, and no share of time holds it back.
       const live = LiveStreams.open(router, { store: { masters: [{ events, http }] } });
       while (live.status().store!.reconciled === 0) await wait(5);
-      waits.push(decisions.longest());
+      const { wait: waited, work } = decisions.longest();
+      waits.push(waited);
+      works.push(work);
       const { lastReconcile } = live.status().store!;
       if (lastReconcile!.placed !== KEYS) throw new Error(`${lastReconcile!.placed} of ${KEYS} keys were placed`);
       took.push(lastReconcile!.took);
@@ -126,7 +137,7 @@ export async function liveSuite(effort: Effort): Promise<Row[]> {
       ratio: null,
       aim: `≤ ${MOST_WAIT_MS} ms`,
       met: longest <= MOST_WAIT_MS,
-      note: `at most ${longest.toFixed(1)} ms; without a reconcile ${new Sample(quiet).median.toFixed(1)} ms, at most ${new Sample(quiet).at(1).toFixed(1)} ms`,
+      note: `at most ${longest.toFixed(1)} ms, of which this process worked at most ${new Sample(works).at(1).toFixed(1)}; without a reconcile ${new Sample(quiet).median.toFixed(1)} ms, at most ${new Sample(quiet).at(1).toFixed(1)} ms`,
     },
   ];
 }

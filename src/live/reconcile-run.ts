@@ -7,7 +7,7 @@ import type { Clock } from './clock.js';
 import type { MasterHttp, MasterStatus } from './master-http.js';
 
 /** Longest stretch of preparing before everything else has a turn. */
-const SLICE_MS = 4;
+const SLICE_MS = 2;
 /** Silence of the master beyond which nobody is at work. */
 const STALL_MS = 100;
 
