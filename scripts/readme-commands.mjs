@@ -1,8 +1,10 @@
 // Runs every command of the README's console blocks (lines that begin with `$ `), in order, and fails on the first that fails. Lines that
 // only a person runs (installing into another project) say so with a comment `# not run by CI`. `npm test` and `npm install` are run by
-// .ci/run itself and are skipped here.
-import { spawnSync } from 'node:child_process';
+// .ci/run itself and are skipped here. `npm start` serves until it is told to end: it must answer the request that it prints, and end well.
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
 const blocks = [...readme.matchAll(/```console\n([\s\S]*?)```/g)].map(([, text]) => text);
@@ -12,9 +14,37 @@ const commands = blocks
   .map((line) => line.slice(2));
 if (commands.length === 0) throw new Error('README.md has no console block with commands');
 const done = /^npm (test|install)$/;
+
+/** Runs a command that serves; throws unless it answers what it says may be asked. */
+async function serves(command) {
+  const child = spawn('bash', ['-c', `exec ${command}`], { stdio: ['ignore', 'pipe', 'inherit'], detached: true });
+  try {
+    let request = null;
+    for await (const line of createInterface({ input: child.stdout })) {
+      console.log(line);
+      if (/^\s*curl /.test(line)) request = line.trim();
+      if (request !== null && !request.endsWith('\\')) break;
+    }
+    if (request === null) throw new Error('it ended without saying what to ask');
+    const { status, stdout } = spawnSync('bash', ['-c', `${request} --fail --silent --show-error`], {
+      encoding: 'utf8',
+    });
+    console.log(stdout);
+    if (status !== 0) throw new Error(`what it says may be asked fails with ${status}`);
+  } finally {
+    process.kill(-child.pid, 'SIGTERM');
+    const [code] = await once(child, 'exit');
+    console.log(`${command} ended with ${code}`);
+  }
+}
+
 for (const command of commands.map((text) => text.replace('npm install && ', ''))) {
   if (done.test(command)) continue;
   console.log(`$ ${command}`);
+  if (command === 'npm start') {
+    await serves(command);
+    continue;
+  }
   const { status } = spawnSync('bash', ['-c', command], { stdio: 'inherit' });
   if (status !== 0) {
     console.error(`README.md: "${command}" ended with ${status}`);

@@ -4,11 +4,13 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { MoonrouteError } from '../errors.js';
 import { contractCommand } from './contract.js';
+import { doctorCommand } from './doctor.js';
 import { fleetCommand } from './fleet.js';
 import { hashCommand } from './hash.js';
 import { oracleCommand } from './oracle.js';
 import { recordCommand } from './record.js';
 import { replayCommand } from './replay.js';
+import { serveCommand } from './serve.js';
 import { simulateCommand } from './simulate.js';
 
 const { version } = JSON.parse(readFileSync(new URL('../../../../package.json', import.meta.url), 'utf8'));
@@ -17,6 +19,8 @@ const program = new Command('moonroute')
   .version(version)
   .description('KV-cache-aware routing core: credits prompt prefixes that only a shared Mooncake store holds.')
   .showHelpAfterError()
+  .addCommand(serveCommand())
+  .addCommand(doctorCommand())
   .addCommand(oracleCommand())
   .addCommand(recordCommand())
   .addCommand(replayCommand())

@@ -1,0 +1,137 @@
+// What one setting demands of another, and what a pattern can't say: each a rule with its refusal. The first that speaks is thrown.
+import { isIP, isIPv4 } from 'node:net';
+import { shown } from '../contract/descriptor.js';
+import { ConfigError } from '../errors.js';
+import { parseEndpoint } from '../live/zmtp/endpoint.js';
+import type { ServerConfig } from './config.js';
+import { MOST_RANKS } from './config-router.js';
+import { refuseOpen } from './http/auth.js';
+
+const MAX_PORT = 65_535;
+type Worker = ServerConfig['workers'][number];
+
+/**
+ * Holds the settings against each other.
+ * @throws ConfigError `tenant-not-supported`, `masters-without-type`, `master-http`, `endpoint`, `address`, `worker-id-twice`,
+ *   `replay-without-events`, `endpoints-per-rank`, `too-many-ranks`, `network`, `key-twice`, `open-to-all`
+ */
+export function refuseContradictions(config: ServerConfig): void {
+  refuseStore(config);
+  const ids = new Set<string>();
+  for (const [at, worker] of config.workers.entries()) {
+    if (ids.has(worker.id)) {
+      throw new ConfigError(
+        'worker-id-twice',
+        `workers.${at}.id is ${shown(worker.id)}, which another worker has; give each its own.`,
+      );
+    }
+    ids.add(worker.id);
+    refuseWorker(worker, `workers.${at}`);
+  }
+  const ranks = config.workers.reduce((sum, { dpRanks }) => sum + dpRanks.size, 0);
+  if (ranks > MOST_RANKS) {
+    throw new ConfigError(
+      'too-many-ranks',
+      `workers have ${ranks} data-parallel ranks together, and one router knows ${MOST_RANKS}; share them out among several.`,
+    );
+  }
+  for (const [at, network] of (config.registration.networks ?? []).entries()) {
+    refuseNetwork(network, `registration.networks.${at}`);
+  }
+  const { clientKeys, adminKeys } = config.auth;
+  const both = adminKeys.findIndex((key) => clientKeys.includes(key));
+  if (both >= 0) {
+    throw new ConfigError(
+      'key-twice',
+      `auth.adminKeys.${both} is a client's key too, so that clients could administer; give administrators a key of their own.`,
+    );
+  }
+  refuseOpen(config);
+}
+
+function refuseStore({ sharedCache: { type, tenant, masters } }: ServerConfig): void {
+  if (tenant !== 'default') {
+    throw new ConfigError(
+      'tenant-not-supported',
+      `sharedCache.tenant is ${shown(tenant)}, and vLLM's connector stores under default alone; leave it out, or set it to default.`,
+    );
+  }
+  if (type === 'none' && masters.length > 0) {
+    throw new ConfigError(
+      'masters-without-type',
+      `sharedCache.masters names ${masters.length}, and sharedCache.type is "none"; set sharedCache.type to mooncake-store (--shared-cache-type), or leave the masters out.`,
+    );
+  }
+  for (const [at, { events, http }] of masters.entries()) {
+    refuseEndpoint(events, `sharedCache.masters.${at}.events`);
+    if (http !== null) refuseAddress(http, `sharedCache.masters.${at}.http`);
+    else if (masters.length > 1) {
+      throw new ConfigError(
+        'master-http',
+        `sharedCache.masters.${at}.http is null, and which of several masters serves is asked over HTTP; give http://HOST:PORT of its admin port.`,
+      );
+    }
+  }
+}
+
+function refuseWorker({ url, events, replay, dpRanks }: Worker, path: string): void {
+  refuseAddress(url, `${path}.url`);
+  if (events === null && replay !== null) {
+    throw new ConfigError(
+      'replay-without-events',
+      `${path}.replay is given, and ${path}.events is null; give the events' endpoint too, or leave replay out.`,
+    );
+  }
+  for (const [name, given] of [['events', events] as const, ['replay', replay] as const]) {
+    if (given !== null) refuseRankEndpoints(given, dpRanks, `${path}.${name}`);
+  }
+}
+
+function refuseRankEndpoints(
+  given: string | readonly string[],
+  { start, size }: Worker['dpRanks'],
+  path: string,
+): void {
+  if (typeof given !== 'string') {
+    for (const [rank, endpoint] of given.entries()) refuseEndpoint(endpoint, `${path}.${rank}`);
+    if (given.length === size) return;
+    throw new ConfigError(
+      'endpoints-per-rank',
+      `${path} has ${given.length} endpoints for ${size} ranks (dpRanks.size); give one each, or rank 0's alone.`,
+    );
+  }
+  const endpoint = refuseEndpoint(given, path);
+  if (start === 0 && size === 1) return;
+  if (endpoint.kind === 'tcp' && endpoint.port + start + size - 1 <= MAX_PORT) return;
+  throw new ConfigError(
+    'endpoints-per-rank',
+    `${path} is ${shown(given)}, from which no ports of ranks ${start} to ${start + size - 1} follow (port + rank); give a list with one endpoint each.`,
+  );
+}
+
+function refuseEndpoint(endpoint: string, path: string): ReturnType<typeof parseEndpoint> {
+  try {
+    return parseEndpoint(endpoint);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new ConfigError(
+      error.code,
+      `${path} is ${shown(endpoint)}; give tcp://HOST:PORT with a port from 1 to ${MAX_PORT}, or ipc:///path.`,
+    );
+  }
+}
+
+/** Patterns let pass what only a parser knows, such as ports past the last one. */
+function refuseAddress(url: string, path: string): void {
+  if (URL.canParse(url) && new URL(url).port !== '0') return;
+  throw new ConfigError(
+    'address',
+    `${path} is ${shown(url)}; give http://HOST:PORT with a port from 1 to ${MAX_PORT}.`,
+  );
+}
+
+function refuseNetwork(network: string, path: string): void {
+  const [address, bits] = network.split('/') as [string, string];
+  if (isIP(address) !== 0 && Number(bits) <= (isIPv4(address) ? 32 : 128)) return;
+  throw new ConfigError('network', `${path} is ${shown(network)}; give a network like 10.0.0.0/8 or fd00::/8.`);
+}

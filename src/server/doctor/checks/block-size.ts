@@ -1,0 +1,43 @@
+// Whether events, contract and configuration speak of the same blocks. Where they differ nothing is ever learned, without a word.
+import type { Contract } from '../../../contract/descriptor.js';
+import type { WorkerEvidence } from '../evidence.js';
+import { type Check, failed, ok, skipped, type Verdict } from '../finding.js';
+import { addTallies, tallyText } from '../words.js';
+
+export const blockSize: Check = {
+  code: 'block-size',
+  title: 'events, contract and configuration have the same block size',
+  run: ({ target, workers }) => workers.map((worker) => ofWorker(worker, target.blockSize)),
+};
+
+function ofWorker(worker: WorkerEvidence, configured: number): Verdict {
+  const { spec, ranks, contract } = worker;
+  const seen = addTallies(ranks.map(({ heard }) => heard.blockSizes));
+  const sizes = Object.keys(seen);
+  const agreed = contract.contract?.mainEventBlockSize ?? null;
+  if (agreed !== null && agreed !== configured) {
+    return failed(
+      spec.id,
+      `the contract's main event block has ${agreed} tokens, blockSize in the configuration is ${configured}`,
+      `Set blockSize to ${agreed}.`,
+    );
+  }
+  if (sizes.length === 0) {
+    if (agreed !== null) return ok(spec.id, `contract and configuration say ${configured} tokens; no event was heard`);
+    return skipped(spec.id, 'no event was heard, and there is no contract');
+  }
+  const others = sizes.filter((size) => size !== String(configured));
+  if (others.length === 0) return ok(spec.id, `${configured} tokens`);
+  return failed(
+    spec.id,
+    `events have blocks of ${others.join(', ')} tokens (${tallyText(seen)}-token events), blockSize in the configuration is ${configured}`,
+    fixOf(others, contract.contract),
+  );
+}
+
+function fixOf(others: readonly string[], contract: Contract | null): string {
+  const start =
+    others.length === 1 ? `Set blockSize to ${others[0]}` : 'Set blockSize to that of the main attention group';
+  const rest = contract === null ? '' : '; the contract must say the same (main_event_block_size), so publish it again';
+  return `${start}, or start vLLM with the --block-size that is configured${rest}.`;
+}

@@ -1,0 +1,29 @@
+// The prefixes under which the store must hold objects, of all contracts that are good.
+import type { Contract } from '../../contract/descriptor.js';
+import type { WorkerEvidence } from './evidence.js';
+
+export interface RequiredPrefixes {
+  readonly all: readonly string[];
+  /** Those of groups whose events teach. */
+  readonly main: readonly string[];
+}
+
+export function requiredPrefixes(contracts: readonly Contract[]): RequiredPrefixes {
+  const all = new Set<string>();
+  const main = new Set<string>();
+  for (const { groups, gpuToStoreGroup, mainEventGroup } of contracts) {
+    const teaching = gpuToStoreGroup[mainEventGroup];
+    for (const { groupId, keyPrefixes } of groups) {
+      for (const prefix of keyPrefixes) {
+        all.add(prefix);
+        if (groupId === teaching) main.add(prefix);
+      }
+    }
+  }
+  return { all: [...all], main: [...main] };
+}
+
+/** Contracts that are good. */
+export function contractsOf(workers: readonly WorkerEvidence[]): Contract[] {
+  return workers.map(({ contract }) => contract.contract).filter((contract) => contract !== null);
+}

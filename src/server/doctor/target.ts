@@ -1,0 +1,14 @@
+// What of a configuration the doctor examines.
+import type { ServerConfig } from '../config.js';
+import type { DoctorTarget } from './evidence.js';
+
+export function targetOf({ model, blockSize, workers, sharedCache, salt, tokenizer }: ServerConfig): DoctorTarget {
+  return {
+    model,
+    blockSize,
+    workers,
+    sharedCache: { type: sharedCache.type, masters: sharedCache.masters },
+    saltMode: salt.mode,
+    tokenizer: tokenizer === null ? null : { file: tokenizer.file, chatTemplate: tokenizer.chatTemplate },
+  };
+}

@@ -1,0 +1,105 @@
+// Who may ask: bearer keys, kept as digests and compared in constant time against every key, so that neither a key's bytes nor which of them came
+// close can be learned from the time that a refusal takes. Clients' keys and administrators' open different doors.
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { isIPv4 } from 'node:net';
+import { ConfigError } from '../../errors.js';
+import type { ServerConfig } from '../config.js';
+import { ApiError } from './errors.js';
+
+/** Which door a request wants to go through. */
+export type Door = 'client' | 'admin';
+
+/** Longest key that is looked at: longer ones are hashed no more than anybody else's. */
+const MAX_KEY_CHARACTERS = 1024;
+
+/** The doors with their keys. */
+export class Keys {
+  readonly #client: readonly Buffer[];
+  readonly #admin: readonly Buffer[];
+
+  constructor({ clientKeys, adminKeys }: ServerConfig['auth']) {
+    this.#client = clientKeys.map(digest);
+    this.#admin = adminKeys.map(digest);
+  }
+
+  /** Whether anybody who can connect may do everything. Only a loopback address is served so (`refuseOpen`). */
+  get open(): boolean {
+    return this.#client.length === 0 && this.#admin.length === 0;
+  }
+
+  /**
+   * Refuses who has no key for the door.
+   * @param authorization the header; null for none
+   * @param host the `host` header. Where everybody may do everything, a browser that was led here by a name must not: names of others can point to
+   *   this machine, its own addresses can not be taken by them.
+   * @throws ApiError 401, 403
+   */
+  check(door: Door, authorization: string | null, host: string | null): void {
+    if (this.open) {
+      if (door === 'admin' && !isOwnName(host)) {
+        throw new ApiError(
+          403,
+          'host-not-allowed',
+          'without keys, administration answers to addresses and localhost only. Ask by address, or configure auth.adminKeys.',
+        );
+      }
+      return;
+    }
+    if (door === 'client' && this.#client.length === 0) return;
+    const given = bearerOf(authorization);
+    if (given === null) throw unauthorised('no bearer key was given. Send `authorization: Bearer KEY`.');
+    const hashed = digest(given);
+    const isClient = matches(hashed, this.#client);
+    const isAdmin = matches(hashed, this.#admin);
+    if (door === 'client' ? isClient : isAdmin) return;
+    if (isClient || isAdmin) {
+      throw new ApiError(403, 'wrong-kind-of-key', `this needs a key for ${door === 'client' ? 'clients' : 'admins'}.`);
+    }
+    throw unauthorised('the bearer key is not known here.');
+  }
+}
+
+/**
+ * Refuses to serve everybody on an address that others can reach.
+ * @throws ConfigError `open-to-all`
+ */
+export function refuseOpen({ listen, auth }: Pick<ServerConfig, 'listen' | 'auth'>): void {
+  if (auth.clientKeys.length > 0 || isLoopback(listen.host)) return;
+  throw new ConfigError(
+    'open-to-all',
+    `listen.host is '${listen.host}' and auth.clientKeys is empty: everybody who reaches it could use it. Give auth.clientKeys, or listen on 127.0.0.1.`,
+  );
+}
+
+/** Whether only this machine reaches the address. */
+export function isLoopback(host: string): boolean {
+  const bare = host.replace(/^\[(.*)\]$/, '$1').toLowerCase();
+  return bare === 'localhost' || bare === '::1' || (isIPv4(bare) && bare.startsWith('127.'));
+}
+
+/** Whether a `host` header names an address, or localhost. */
+function isOwnName(host: string | null): boolean {
+  if (host === null) return false;
+  const name = host.replace(/:\d*$/, '').toLowerCase();
+  return name === 'localhost' || name.startsWith('[') || isIPv4(name);
+}
+
+function bearerOf(authorization: string | null): string | null {
+  const [, key] = /^bearer +([!-~]+) *$/i.exec(authorization ?? '') ?? [];
+  return key === undefined || key.length > MAX_KEY_CHARACTERS ? null : key;
+}
+
+/** Looks at all of them, whichever fits. */
+function matches(hashed: Buffer, keys: readonly Buffer[]): boolean {
+  let found = false;
+  for (const key of keys) found = timingSafeEqual(hashed, key) || found;
+  return found;
+}
+
+function digest(key: string): Buffer {
+  return createHash('sha256').update(key).digest();
+}
+
+function unauthorised(text: string): ApiError {
+  return new ApiError(401, 'invalid_api_key', text, { headers: { 'www-authenticate': 'Bearer realm="moonroute"' } });
+}

@@ -1,0 +1,427 @@
+// The workers of the server: who they are, whether they answer, what they serve. It keeps router and live streams told of them; nobody else adds or
+// removes workers there.
+import { readFile, stat } from 'node:fs/promises';
+import { MoonrouteError } from '../errors.js';
+import { type Clock, systemClock } from '../live/clock.js';
+import type { LiveStreams } from '../live/live-streams.js';
+import type { Router } from '../router/router.js';
+import type { WorkerId } from '../router/worker-info.js';
+import type { ServerConfig } from './config.js';
+import { pinned, type Resolve, systemResolve } from './registry-address.js';
+import { firstModel, type ModelNames, sortModels } from './registry-models.js';
+import { checkSpec } from './registry-spec.js';
+import { type FactChange, type WorkerFacts, WorkerWatch } from './registry-watch.js';
+import type { RegisteredWorker, ServerLog, WorkerRegistry, WorkerSpec } from './types.js';
+
+/** What a registry is made with. */
+export interface RegistryOptions {
+  readonly router: Router;
+  readonly live: LiveStreams;
+  readonly config: Pick<ServerConfig, 'model' | 'registration'>;
+  readonly log: ServerLog;
+  /** Default the platform's. */
+  readonly fetch?: typeof fetch;
+  readonly clock?: Clock;
+  readonly resolve?: Resolve;
+}
+
+/** Workers that a registry holds, those that are being added among them. */
+export const MAX_WORKERS = 1024;
+const MAX_CONTRACT_BYTES = 4 << 20;
+/** Workers of a configuration that are added at the same time. */
+const ADDS_AT_ONCE = 32;
+const NO_MODELS: ModelNames = { models: [], adapters: [] };
+
+/** Makes one without workers: `reload` adds those of the configuration. @throws ConfigError `network` */
+export function createRegistry(options: RegistryOptions): WorkerRegistry {
+  return new Registry(options);
+}
+
+/** A worker with what is known of it. */
+interface Entry {
+  readonly spec: WorkerSpec;
+  /** As it was given, to see whether a reload changes it. */
+  readonly given: string;
+  configured: boolean;
+  readonly watch: WorkerWatch;
+  /** The descriptor of the configuration or of the registration; undefined where the worker is asked, or has none. */
+  readonly descriptor: unknown;
+  /** Told to the router. */
+  inRouter: boolean;
+  names: ModelNames;
+  /** It lists models, and the one that is served is not among them. */
+  foreign: boolean;
+  /** Somebody wants it drained. */
+  drained: boolean;
+  /** The router was told that it drains. */
+  draining: boolean;
+}
+
+class Registry implements WorkerRegistry {
+  readonly #router: Router;
+  readonly #live: LiveStreams;
+  readonly #options: RegistryOptions;
+  readonly #log: ServerLog;
+  readonly #clock: Clock;
+  readonly #entries = new Map<string, Entry>();
+  /** Of each worker that is being added, the latest attempt. */
+  readonly #adding = new Map<string, symbol>();
+  readonly #entering = new Set<Entry>();
+  #model: string | null;
+  #views: ReadonlyMap<string, RegisteredWorker> | null = null;
+  #list: readonly RegisteredWorker[] = [];
+  #names: ReadonlyMap<string, 'model' | 'adapter'> = new Map();
+  #reloading: Promise<unknown> = Promise.resolve();
+  #closed = false;
+
+  constructor(options: RegistryOptions) {
+    this.#options = options;
+    this.#router = options.router;
+    this.#live = options.live;
+    this.#log = options.log;
+    this.#clock = options.clock ?? systemClock;
+    this.#model = options.config.model;
+  }
+
+  list(): readonly RegisteredWorker[] {
+    this.#look();
+    return this.#list;
+  }
+
+  get(id: WorkerId): RegisteredWorker | null {
+    return this.#look().get(String(id)) ?? null;
+  }
+
+  knows(model: string): 'model' | 'adapter' | null {
+    this.#look();
+    return this.#names.get(model) ?? null;
+  }
+
+  async add(given: WorkerSpec, configured = false): Promise<RegisteredWorker> {
+    const checked = checkSpec(given, configured);
+    const { id } = checked;
+    const attempt = Symbol(id);
+    this.#refuseFull(id);
+    this.#adding.set(id, attempt);
+    try {
+      const spec = configured ? checked : await this.#pinned(checked);
+      const { descriptor, text } = await contractOf(spec);
+      if (this.#closed || this.#adding.get(id) !== attempt) throw overtaken(id);
+      const description = JSON.stringify([spec, text]);
+      const there = this.#entries.get(id);
+      if (there?.given === description) {
+        there.configured = configured;
+        this.#changed();
+        return this.get(id)!;
+      }
+      await this.#enter({ spec, given: description, configured, descriptor }, attempt);
+    } finally {
+      if (this.#adding.get(id) === attempt) this.#adding.delete(id);
+    }
+    const view = this.get(id);
+    if (view === null) throw overtaken(id);
+    return view;
+  }
+
+  remove(id: WorkerId): boolean {
+    const key = String(id);
+    const isAdding = this.#adding.delete(key);
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return isAdding;
+    this.#entries.delete(key);
+    void entry.watch.close();
+    this.#live.removeWorker(key);
+    this.#settleModels();
+    this.#log.info({ worker: key }, 'worker removed');
+    return true;
+  }
+
+  setDraining(id: WorkerId, draining: boolean): boolean {
+    const entry = this.#entries.get(String(id));
+    if (entry === undefined) return false;
+    entry.drained = draining;
+    this.#tellDraining(entry);
+    return true;
+  }
+
+  reload(specs: readonly WorkerSpec[]): ReturnType<WorkerRegistry['reload']> {
+    const reload = this.#reloading.then(() => this.#reload(specs));
+    this.#reloading = reload.catch(() => undefined);
+    return reload;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#adding.clear();
+    const entries = [...this.#entries.values(), ...this.#entering];
+    await Promise.all(entries.map(({ watch }) => watch.close()));
+  }
+
+  // ---- adding ----
+
+  /** Watches a worker, and tells router and streams of it after the first look: so its contract and adapters are known from the start. */
+  async #enter(entered: Pick<Entry, 'spec' | 'given' | 'configured' | 'descriptor'>, attempt: symbol): Promise<void> {
+    const { spec } = entered;
+    const entry: Entry = {
+      ...entered,
+      watch: new WorkerWatch({
+        fetch: this.#options.fetch ?? fetch,
+        clock: this.#clock,
+        url: spec.url,
+        asksDescriptor: spec.contract === 'endpoint',
+        onChange: (change) => this.#onChange(entry, change),
+      }),
+      inRouter: false,
+      names: NO_MODELS,
+      foreign: false,
+      drained: this.#entries.get(spec.id)?.drained ?? false,
+      draining: false,
+    };
+    this.#entering.add(entry);
+    await entry.watch.start();
+    this.#entering.delete(entry);
+    if (this.#closed || this.#adding.get(spec.id) !== attempt) {
+      await entry.watch.close();
+      throw overtaken(spec.id);
+    }
+    const before = this.#entries.get(spec.id);
+    this.#entries.set(spec.id, entry);
+    this.#settleModels();
+    try {
+      // Without events there are no streams that would replace those of before.
+      if (before?.spec.events != null && spec.events === null) this.#live.removeWorker(spec.id);
+      this.#tellRouter(entry, true);
+    } catch (error) {
+      if (before === undefined) this.#entries.delete(spec.id);
+      else this.#entries.set(spec.id, before);
+      void entry.watch.close();
+      this.#settleModels();
+      throw error;
+    }
+    void before?.watch.close();
+    this.#log.info(
+      {
+        worker: spec.id,
+        url: spec.url,
+        configured: entry.configured,
+        healthy: entry.watch.facts.healthy,
+        noContract: lackOf(spec, entry.watch.facts),
+      },
+      before === undefined ? 'worker added' : 'worker replaced',
+    );
+  }
+
+  #refuseFull(id: string): void {
+    if (this.#closed) throw new MoonrouteError('registry-closed', 'the registry is closed; no worker can be added.');
+    const others = new Set([...this.#entries.keys(), ...this.#adding.keys()]);
+    others.delete(id);
+    if (others.size < MAX_WORKERS) return;
+    throw new MoonrouteError(
+      'too-many-workers',
+      `worker ${id} is one more than ${MAX_WORKERS}. Remove workers that have left, or split the pool.`,
+    );
+  }
+
+  #pinned(spec: WorkerSpec): Promise<WorkerSpec> {
+    const entries = this.#entries;
+    return pinned(spec, {
+      networks: this.#options.config.registration.networks,
+      *configured() {
+        for (const { spec, configured } of entries.values()) if (configured) yield spec;
+      },
+      resolve: this.#options.resolve ?? systemResolve,
+    });
+  }
+
+  async #reload(specs: readonly WorkerSpec[]): Promise<{ added: number; removed: number; changed: number }> {
+    // All are looked at before anything changes.
+    const checked = specs.map((spec) => checkSpec(spec, true));
+    const ids = new Set(checked.map(({ id }) => id));
+    if (ids.size < checked.length) {
+      const twice = checked.find(({ id }, i) => checked.findIndex((other) => other.id === id) < i)!;
+      throw new MoonrouteError('worker-spec', `worker ${twice.id} is configured twice; give each its own id.`);
+    }
+    await eachOf(checked, contractOf);
+    const outcome = { added: 0, removed: 0, changed: 0 };
+    for (const [id, { configured }] of [...this.#entries]) {
+      if (configured && !ids.has(id) && this.remove(id)) outcome.removed++;
+    }
+    const faults: unknown[] = [];
+    await eachOf(checked, async (spec) => {
+      const before = this.#entries.get(spec.id);
+      try {
+        await this.add(spec, true);
+      } catch (error) {
+        this.#log.error({ worker: spec.id, code: (error as MoonrouteError).code }, (error as Error).message);
+        faults.push(error);
+        return;
+      }
+      if (before === undefined) outcome.added++;
+      else if (this.#entries.get(spec.id) !== before) outcome.changed++;
+    });
+    if (faults.length > 0) throw faults[0];
+    return outcome;
+  }
+
+  // ---- what workers turn out to be ----
+
+  #onChange(entry: Entry, change: FactChange): void {
+    if (!entry.inRouter) return; // `#enter` looks at everything itself
+    const { id } = entry.spec;
+    const { healthy, healthFault, descriptorFault } = entry.watch.facts;
+    if (change === 'health') {
+      if (healthy) this.#log.info({ worker: id }, 'worker answers');
+      else this.#log.warn({ worker: id }, `worker does not answer: ${healthFault}`);
+      this.#tellDraining(entry);
+    } else if (change === 'models') {
+      this.#settleModels();
+    } else if (change === 'descriptor') {
+      this.#log.info({ worker: id }, descriptorFault ?? 'worker publishes another contract');
+      // What the streams brought under the other contract taught nothing, or wrong things: they begin anew.
+      this.#retell(entry, true);
+    }
+    this.#changed();
+  }
+
+  /** Sorts what workers list into names of the model and adapters, and tells the router of workers where that changed. */
+  #settleModels(): void {
+    const entries = [...this.#entries.values()];
+    const { model } = this.#options.config;
+    const first = (): string | null => {
+      const names = entries.map(({ watch }) => (watch.facts.cards === null ? null : firstModel(watch.facts.cards)));
+      return names.find((name) => name !== null) ?? null;
+    };
+    const isListed = entries.some(({ watch }) => watch.facts.cards?.some(({ id }) => id === this.#model));
+    this.#model = model ?? (isListed ? this.#model : first());
+    for (const entry of entries) {
+      const { cards } = entry.watch.facts;
+      const listed = cards === null ? NO_MODELS : sortModels(cards, this.#model);
+      const foreign = cards !== null && listed.models.length === 0;
+      // What another model's worker lists is none of ours.
+      const names = foreign ? NO_MODELS : listed;
+      const { adapters } = entry.names;
+      const stays =
+        adapters.length === names.adapters.length && adapters.every((name, i) => name === names.adapters[i]);
+      if (foreign && !entry.foreign) {
+        this.#log.warn({ worker: entry.spec.id }, `worker does not list the model ${this.#model}: it gets no requests`);
+      }
+      entry.foreign = foreign;
+      entry.names = names;
+      if (!entry.inRouter) continue;
+      if (stays) this.#tellDraining(entry);
+      else this.#retell(entry, false);
+    }
+    this.#changed();
+  }
+
+  /** Whether it can be given requests. */
+  #serves({ watch, foreign }: Entry): boolean {
+    return watch.facts.healthy && !foreign;
+  }
+
+  #tellDraining(entry: Entry): void {
+    const draining = entry.drained || !this.#serves(entry);
+    // Each telling costs the router as much as it has workers.
+    if (entry.inRouter && draining !== entry.draining) this.#router.setDraining(entry.spec.id, draining);
+    entry.draining = draining;
+    this.#changed();
+  }
+
+  #retell(entry: Entry, anew: boolean): void {
+    try {
+      this.#tellRouter(entry, anew);
+    } catch (error) {
+      const { code, message } = error as MoonrouteError;
+      this.#log.error({ worker: entry.spec.id, code }, `worker can't be told to the router: ${message}`);
+    }
+  }
+
+  /** @param anew its streams begin anew, too */
+  #tellRouter(entry: Entry, anew: boolean): void {
+    const { id, events, replay, topic, dpRanks, contract } = entry.spec;
+    const descriptor = contract === 'endpoint' ? entry.watch.facts.descriptor : entry.descriptor;
+    const { adapters } = entry.names;
+    const draining = entry.drained || !this.#serves(entry);
+    const info = { id, dpRanks, adapters, draining, ...(descriptor === undefined ? {} : { descriptor }) };
+    if (anew && events !== null) this.#live.addWorker({ ...info, events, replay, topic });
+    else this.#router.addWorker(info);
+    entry.inRouter = true;
+    entry.draining = draining;
+    this.#changed();
+  }
+
+  // ---- how they look ----
+
+  #changed(): void {
+    this.#views = null;
+  }
+
+  #look(): ReadonlyMap<string, RegisteredWorker> {
+    if (this.#views !== null) return this.#views;
+    const faults = new Map<string, string | null>();
+    for (const { id, ranks } of this.#router.workers()) {
+      const out = ranks.find(({ admission }) => admission !== 'admitted');
+      faults.set(String(id), out === undefined ? null : (out.admissionText ?? out.admission));
+    }
+    const names = new Map<string, 'model' | 'adapter'>();
+    const views = new Map<string, RegisteredWorker>();
+    for (const [id, entry] of this.#entries) {
+      const { spec, configured, watch } = entry;
+      const { models, adapters } = entry.names;
+      for (const name of adapters) names.set(name, 'adapter');
+      const fault = faults.get(id) ?? null;
+      views.set(id, {
+        ...spec,
+        configured,
+        healthy: this.#serves(entry),
+        adapters,
+        models,
+        contractFault: fault === null ? null : (lackOf(spec, watch.facts) ?? fault),
+      });
+    }
+    for (const { models } of views.values()) for (const name of models) names.set(name, 'model');
+    if (this.#model !== null) names.set(this.#model, 'model');
+    this.#names = names;
+    this.#list = [...views.values()];
+    this.#views = views;
+    return views;
+  }
+}
+
+/** Why there is no descriptor at all, which says more than the router can; null where there is one. */
+function lackOf({ contract }: WorkerSpec, { descriptor, descriptorFault, healthFault }: WorkerFacts): string | null {
+  if (contract === null) return 'no contract was given. Give one inline, as a file, or by the descriptor endpoint.';
+  if (contract !== 'endpoint' || descriptor !== undefined) return null;
+  return descriptorFault ?? `the worker was not asked for its contract yet: ${healthFault ?? 'it starts'}`;
+}
+
+/** The descriptor that was given, and a text that changes with it. @throws MoonrouteError `worker-spec` */
+async function contractOf({ id, contract }: WorkerSpec): Promise<{ descriptor: unknown; text: string }> {
+  if (contract === null || contract === 'endpoint') return { descriptor: undefined, text: '' };
+  if ('inline' in contract) return { descriptor: contract.inline, text: '' }; // the spec holds it
+  const { file } = contract;
+  try {
+    const { size } = await stat(file);
+    if (size > MAX_CONTRACT_BYTES) throw new Error(`it is larger than ${MAX_CONTRACT_BYTES} bytes`);
+    const text = await readFile(file, 'utf8');
+    return { descriptor: JSON.parse(text), text };
+  } catch (error) {
+    throw new MoonrouteError('worker-spec', `worker ${id}: its contract file ${file}: ${(error as Error).message}.`);
+  }
+}
+
+/** Does it with each, so many at once. The first fault ends it. */
+async function eachOf<Item>(items: readonly Item[], work: (item: Item) => Promise<unknown>): Promise<void> {
+  const rest = items.values();
+  const hand = async (): Promise<void> => {
+    for (const item of rest) await work(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(ADDS_AT_ONCE, items.length) }, hand));
+}
+
+function overtaken(id: string): MoonrouteError {
+  return new MoonrouteError(
+    'worker-overtaken',
+    `worker ${id} was removed or added again, or the server ended, before it was added.`,
+  );
+}
