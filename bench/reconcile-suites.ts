@@ -148,7 +148,7 @@ export async function reconcileSuite(effort: Effort): Promise<Row[]> {
     const withBuffer = Array.from({ length: effort.turns }, () =>
       timed(() => {
         core.replaceResidency(listed);
-        for (const staged of token.kept()) core.reapply(staged);
+        for (const staged of token.keptBehind(0n)) core.reapply(staged);
       }),
     );
     rows.push(

@@ -90,7 +90,7 @@ test('drain: members take turns, nothing is done before the first breath, and a 
   assert.is(done.length, 62);
   assert.equal(done.slice(0, 17).concat(done.slice(18, 20)), [...Array(16).fill('a'), 'bad', 'b', 'b']);
   assert.is(faults.length, 2);
-  drain.close();
+  void drain.close();
   drain.add(member('late', 1));
   drain.wake();
   for (let i = 0; i < 10; i++) await Promise.resolve();
@@ -118,7 +118,36 @@ test('drain: after a slice of some milliseconds everything else has a turn', asy
   assert.ok(breaths >= 25 && breaths <= 30, `${breaths} breaths for 100 ms of work`);
 });
 
+test('drain: nobody is left out because others use up every slice', async () => {
+  const clock = new HandClock();
+  const drain = new Drain(clock, () => {});
+  const steps = Array.from({ length: 32 }, () => 0);
+  for (const member of steps.keys()) {
+    drain.add({
+      step: () => {
+        clock.advance(1);
+        steps[member]!++;
+        return true;
+      },
+    });
+  }
+  drain.wake();
+  for (let i = 0; i < 100; i++) await Promise.resolve();
+  await drain.close();
+  assert.ok(
+    steps.every((count) => count > 0),
+    steps.join(),
+  );
+});
+
 // ---- log ----
+
+test('log: a sink that throws loses its line and nothing else', () => {
+  const log = new LimitedLog(() => {
+    throw new Error('disk full');
+  }, new HandClock());
+  log.say('a', 'warn', 'x');
+});
 
 test('log: one line a second per cause, and the next one counts those left out', () => {
   const clock = new HandClock();

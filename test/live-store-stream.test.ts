@@ -340,7 +340,7 @@ if (zeromq !== null) {
   // ---- HTTP that fails ----
 
   const AGEING: LivePoolOptions = {
-    keeper: { ...KEEPER, maxEvidenceAge: 1500 },
+    keeper: { ...KEEPER, maxEvidenceAge: 1500, reconcileEvery: 500 },
     http: { silence: 100, listTime: 400, listBytes: 1 << 20 },
   };
   const FAULTS: Record<string, (master: SimulatedMaster) => Promise<void> | void> = {
@@ -374,14 +374,17 @@ if (zeromq !== null) {
   }
 
   test('without HTTP: warm from the stream, and dropped at its age', async () => {
-    await scene({ keeper: { ...KEEPER, maxEvidenceAge: 800 }, withHttp: false }, async ({ master, pool, put }) => {
-      await master.subscribed();
-      const prompt = pool.learned(1, 3);
-      put(prompt);
-      await pool.credits(prompt, 3);
-      await pool.credits(prompt, 0);
-      assert.match(pool.store.warnings.join(), /not configured/);
-    });
+    await scene(
+      { keeper: { ...KEEPER, maxEvidenceAge: 800, reconcileEvery: 250 }, withHttp: false },
+      async ({ master, pool, put }) => {
+        await master.subscribed();
+        const prompt = pool.learned(1, 3);
+        put(prompt);
+        await pool.credits(prompt, 3);
+        await pool.credits(prompt, 0);
+        assert.match(pool.store.warnings.join(), /not configured/);
+      },
+    );
   });
 
   test('a master that says that it sends nothing', async () => {
@@ -405,6 +408,21 @@ if (zeromq !== null) {
       gate.thaw();
       put(prompt);
       await pool.credits(prompt, 2);
+    });
+  });
+
+  test('messages that never stop do not hold a reconcile up', async () => {
+    await settled({}, async ({ master, pool, put }) => {
+      const prompt = pool.learned(1, 3);
+      put(prompt);
+      const flow = setInterval(() => master.burst(1), 1);
+      try {
+        for (let round = 0; round < 3; round++) await pool.reconciled();
+      } finally {
+        clearInterval(flow);
+      }
+      assert.is(pool.credit(prompt), 3);
+      assert.equal(pool.store.voided, {});
     });
   });
 

@@ -45,6 +45,16 @@ function held(pool: RouterPool, prompt: ReturnType<RouterPool['prompt']>): Recor
   );
 }
 
+test("messages of another rank than the stream's are not taken where the stream's is known", async () => {
+  const pool = await RouterPool.open();
+  pool.add('a', { dpRanks: { start: 0, size: 2 } });
+  const frames = workerMessage([blockStored(pool.prompt(1, 2))], 0);
+  const { fate, detail, stored } = pool.router.onWorkerMessage('a', frames, { dpRank: 1 });
+  assert.equal([fate, stored], ['other-rank', 0]);
+  assert.match(detail!, /rank 0 .* rank 1/);
+  assert.is(pool.router.onWorkerMessage('a', frames, { dpRank: 0 }).stored, 2);
+});
+
 // ---- adding, replacing, removing ----
 
 test('ranks get the lowest free numbers, and free ones are given again', async () => {

@@ -8,14 +8,25 @@ import { STAGED_BYTES } from '../core/core.js';
  * 10,000 events a second fills the buffer in 3 s; a list of that length takes less than one.
  */
 export const RECONCILE_EVENTS = 32_768;
+/** Most messages, those without events of ours among them: more than a master sends while its list is read. */
+export const RECONCILE_MESSAGES = 1_048_576;
 /** Events a piece of the buffer holds; a message has at most as many. */
 const PIECE_EVENTS = 4096;
+
+/** Most events of messages older than the list that are looked at: those that were under way when the counters were read. */
+const MOST_LISTED_EVENTS = 4096;
+// A staged event (assembly/objects.ts): its object is all that stands before its kind.
+const KIND_AT = 34;
+const REMOVED = 2;
+const CLEARED = 3;
 
 /** A reconcile under way. Made by `SharedCache.beginReconcile`; good for one `reconcile` call. */
 export class ReconcileToken {
   /** Events as the core staged them when they were applied: a fifteenth of their messages, and read already. All pieces but the last are full. */
   #pieces: Uint8Array[] = [];
   #events = 0;
+  /** Of each message, the events kept up to its end. Their sequences are contiguous from the first one's on: a gap voids. */
+  readonly #ends: number[] = [];
   #first: bigint | null = null;
   #void: string | null = null;
 
@@ -37,7 +48,7 @@ export class ReconcileToken {
     if (this.#void !== null) return;
     this.#first ??= sequence;
     const events = staged.length / STAGED_BYTES;
-    if (this.#events + events > RECONCILE_EVENTS) {
+    if (this.#events + events > RECONCILE_EVENTS || this.#ends.length === RECONCILE_MESSAGES) {
       this.voidFor('buffer-overflow');
       return;
     }
@@ -49,18 +60,58 @@ export class ReconcileToken {
       this.#events += to - from;
       from = to;
     }
+    this.#ends.push(this.#events);
   }
 
-  /** What was kept, in its order. */
-  *kept(): Generator<Uint8Array> {
-    for (const [i, piece] of this.#pieces.entries())
-      yield piece.subarray(0, Math.min(PIECE_EVENTS, this.#events - i * PIECE_EVENTS) * STAGED_BYTES);
+  /** What was kept of the messages behind sequence `s0`, in its order. */
+  *keptBehind(s0: bigint): Generator<Uint8Array> {
+    const skip = this.#upTo(s0);
+    for (const [i, piece] of this.#pieces.entries()) {
+      const first = Math.max(0, skip - i * PIECE_EVENTS);
+      const end = Math.min(PIECE_EVENTS, this.#events - i * PIECE_EVENTS);
+      if (first < end) yield piece.subarray(first * STAGED_BYTES, end * STAGED_BYTES);
+    }
+  }
+
+  /**
+   * What the messages up to `s0` take from a list that was read after s0. The list has all that they say, and what has happened since, so what they
+   * store must not come back. Yet the master's counters run ahead of its sequence where a send failed (spec/mooncake-events.md 2), and
+   * then some of these messages are younger than the list: so what they remove, and do not store again, is taken out. Null where that can't
+   * be told cheaply: they clear everything, or they are many.
+   */
+  removalsUpTo(s0: bigint): Uint8Array | null {
+    const events = this.#upTo(s0);
+    if (events > MOST_LISTED_EVENTS) return null;
+    const said = new Set<string>();
+    const removals = new Uint8Array(events * STAGED_BYTES);
+    let bytes = 0;
+    for (let i = events - 1; i >= 0; i--) {
+      const at = (i % PIECE_EVENTS) * STAGED_BYTES;
+      const event = this.#pieces[Math.floor(i / PIECE_EVENTS)]!.subarray(at, at + STAGED_BYTES);
+      const kind = event[KIND_AT]!;
+      if (kind === CLEARED) return null;
+      const object = String.fromCharCode(...event.subarray(0, KIND_AT));
+      if (said.has(object)) continue;
+      said.add(object);
+      if (kind !== REMOVED) continue;
+      removals.set(event, bytes);
+      bytes += STAGED_BYTES;
+    }
+    return removals.subarray(0, bytes);
+  }
+
+  /** Events kept of the messages up to sequence `s0`. */
+  #upTo(s0: bigint): number {
+    if (this.#first === null || s0 < this.#first) return 0;
+    const messages = Number(s0 - this.#first) + 1;
+    return this.#ends[Math.min(messages, this.#ends.length) - 1] ?? 0;
   }
 
   /** The stretch broke: nothing buffered is of use. */
   voidFor(reason: string): void {
     this.#void ??= reason;
     this.#pieces = [];
+    this.#ends.length = 0;
     this.#events = 0;
   }
 }

@@ -327,10 +327,13 @@ export class SharedCache {
     const list = keys instanceof KeyList ? keys : this.#listOf(keys);
     const unfit = list.voided ?? (list.scope === scope ? null : 'contract-change');
     if (unfit !== null) return { accepted: false, reason: unfit };
+    const older = token.removalsUpTo(BigInt(watermark.s0));
+    if (older === null) return { accepted: false, reason: 'backlog' };
     const listed = list.prepare();
     const placed = core.replaceResidency(listed);
     this.#clearedForPending = false;
-    for (const staged of token.kept()) core.reapply(staged);
+    core.reapply(older);
+    for (const staged of token.keptBehind(BigInt(watermark.s0))) core.reapply(staged);
     if (placed === 0) this.#lastClear = "a reconcile found nothing of this contract in the master's key list";
     // With nothing received, the list stands for everything up to s0 (a lost tail of the stream too): next comes the one behind it.
     if (token.firstSequence === null) this.#sequence = BigInt(watermark.s0);

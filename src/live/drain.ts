@@ -1,4 +1,4 @@
-// Shares the thread between streams and decisions: each stream gets short turns, and after a slice everything else has one.
+// Shares the thread between streams and decisions: streams have short turns, one after the other, and after a slice everything else has one.
 import type { Clock } from './clock.js';
 
 /** Longest stretch of work on streams before requests and timers get a turn. */
@@ -47,27 +47,27 @@ export class Drain {
   }
 
   async #run(): Promise<void> {
-    for (;;) {
-      await this.#clock.breathe();
-      if (this.#slice()) continue;
-      this.#running = null;
-      return;
-    }
+    do await this.#clock.breathe();
+    while (this.#slice());
+    this.#running = null;
   }
 
   /** Works for a slice; whether there is more to do. */
   #slice(): boolean {
     const end = this.#clock.now() + SLICE_MS;
-    for (;;) {
-      let worked = false;
-      for (const member of this.#members) {
-        for (let steps = TURN_STEPS; steps > 0 && this.#step(member); steps--) {
-          worked = true;
-          if (this.#clock.now() >= end) return true;
-        }
+    for (let idle = 0; idle < this.#members.size; ) {
+      const [member] = this.#members as ReadonlySet<Drained>;
+      // It goes to the end of the row, so that the next slice begins with those behind it.
+      this.#members.delete(member!);
+      this.#members.add(member!);
+      let steps = 0;
+      while (steps < TURN_STEPS && this.#step(member!)) {
+        steps++;
+        if (this.#clock.now() >= end) return true;
       }
-      if (!worked) return false;
+      idle = steps === 0 ? idle + 1 : 0;
     }
+    return false;
   }
 
   #step(member: Drained): boolean {

@@ -30,6 +30,7 @@ export class Inbox {
   #bytes = 0;
   #paused = false;
   #pauses = 0;
+  #pushed = 0;
 
   constructor(valve: InboxValve) {
     this.#valve = valve;
@@ -46,7 +47,16 @@ export class Inbox {
     return this.#pauses;
   }
 
+  /** Items that ever came; and of those, the ones that are taken or dropped. */
+  get pushed(): number {
+    return this.#pushed;
+  }
+  get done(): number {
+    return this.#pushed - this.size;
+  }
+
   push(item: StreamItem): void {
+    this.#pushed++;
     this.#items.push(item);
     this.#bytes += bytesOf(item);
     if (this.#paused || (this.size < INBOX_ITEMS && this.#bytes < INBOX_BYTES)) return;

@@ -39,6 +39,15 @@ export class LimitedLog {
     if (this.#causes.size >= CAUSES_KEPT) this.#causes.delete(this.#causes.keys().next().value!);
     this.#causes.set(cause, { saidAt: now, leftOut: 0 });
     const leftOut = last?.leftOut ?? 0;
-    this.#sink(level, leftOut > 0 ? `${text} (and ${leftOut} like it since the last line)` : text);
+    this.#write(level, leftOut > 0 ? `${text} (and ${leftOut} like it since the last line)` : text);
+  }
+
+  /** A sink that throws must not end a stream: the line is lost. */
+  #write(level: LogLevel, text: string): void {
+    try {
+      this.#sink(level, text);
+    } catch {
+      // there is nowhere to say it
+    }
   }
 }

@@ -1,6 +1,6 @@
 // Live streams: a router fed from real sockets, and kept right when they lie (design.md 6). It opens one stream a worker rank and one for the
 // store; whoever owns it adds and removes workers here instead of at the router.
-import { ConfigError } from '../errors.js';
+import { ConfigError, MoonrouteError } from '../errors.js';
 import type { Router } from '../router/router.js';
 import { type WorkerId, type WorkerInfo, workerKey } from '../router/worker-info.js';
 import { type Clock, systemClock } from './clock.js';
@@ -65,10 +65,13 @@ export class LiveStreams {
   readonly #parts: LiveParts;
   readonly #limits: WorkerStreamLimits;
   readonly #streams = new Map<string, readonly WorkerStream[]>();
+  readonly #ids = new Map<string, WorkerId>();
   readonly #store: StoreStream | null;
+  #closed = false;
 
   private constructor(router: Router, options: LiveOptions) {
     const { clock = systemClock, log = () => {}, random = Math.random, limits, store = null, curve } = options;
+    checkOptions(options);
     const limited = new LimitedLog(log, clock);
     const drain = new Drain(clock, (error) => limited.say('fault', 'error', `${(error as Error).stack ?? error}`));
     this.#router = router;
@@ -80,7 +83,7 @@ export class LiveStreams {
 
   /**
    * Opens all streams; they connect on their own, now and after every loss. Nothing is opened, and no worker added, unless all can be.
-   * @throws ConfigError for endpoints that are none (`endpoint`, `live-endpoints`, `live-masters`, `live-workers`), keys (`curve-keys`), and what
+   * @throws ConfigError for endpoints that are none (`endpoint`, `live-endpoints`, `live-masters`, `live-workers`, `live-times`), keys (`curve-keys`), and what
    * `Router.addWorker` throws
    */
   static open(router: Router, options: LiveOptions = {}): LiveStreams {
@@ -89,14 +92,11 @@ export class LiveStreams {
     const names = new Set(workers.map(({ worker }) => workerKey(worker.id)));
     if (names.size < workers.length)
       throw new ConfigError('live-workers', 'two workers have one id; give each its own.');
-    const added: WorkerId[] = [];
+    const before = new Set(router.workers().map(({ id }) => workerKey(id)));
     try {
-      for (const { worker, streams } of workers) {
-        live.#add(worker, streams);
-        added.push(worker.id);
-      }
+      for (const { worker, streams } of workers) live.#add(worker, streams);
     } catch (error) {
-      for (const id of added) live.removeWorker(id);
+      for (const [key, id] of [...live.#ids]) if (!before.has(key)) live.removeWorker(id);
       throw error;
     }
     for (const { streams } of workers) for (const stream of streams) stream.open();
@@ -104,8 +104,9 @@ export class LiveStreams {
     return live;
   }
 
-  /** Adds a worker to the router and opens its streams. One of the same name is replaced, with new streams. Throws likewise. */
+  /** Adds a worker to the router and opens its streams. One of the same name is replaced, with new streams. Throws likewise, and `live-closed`. */
   addWorker(worker: LiveWorker): void {
+    if (this.#closed) throw new MoonrouteError('live-closed', 'the live streams were closed. Open new ones.');
     const streams = this.#streamsOf(worker);
     this.#add(worker, streams);
     for (const stream of streams) stream.open();
@@ -134,9 +135,11 @@ export class LiveStreams {
   #add(worker: LiveWorker, streams: readonly WorkerStream[]): void {
     this.#router.addWorker(worker);
     const key = workerKey(worker.id);
-    // What is known of a worker that was there before came over connections that end now.
-    if (this.#closeStreams(key)) this.#router.workerStreamLost(worker.id);
+    this.#closeStreams(key);
+    // What may be known of such a worker came over connections that are gone: new streams begin from empty.
+    this.#router.workerStreamLost(worker.id);
     this.#streams.set(key, streams);
+    this.#ids.set(key, worker.id);
   }
 
   /** Closes a worker's streams and removes it from the router. False when there is none of that name. */
@@ -153,18 +156,20 @@ export class LiveStreams {
   }
 
   /**
-   * Closes all streams; resolves when no socket, timer or request of theirs is left. The router stays; what it knows of the store is dropped, for
-   * nobody watches it any more.
+   * Closes all streams; resolves when no socket, timer or request of theirs is left. The router and its workers stay; what it knows of their GPUs and
+   * of the store is dropped, for nobody watches them any more.
    */
   async close(): Promise<void> {
+    this.#closed = true;
+    for (const id of this.#ids.values()) this.#router.workerStreamLost(id);
     for (const key of [...this.#streams.keys()]) this.#closeStreams(key);
     await Promise.all([this.#store?.close(), this.#parts.drain.close()]);
   }
 
-  /** Whether there were any. */
-  #closeStreams(key: string): boolean {
+  #closeStreams(key: string): void {
     for (const stream of this.#streams.get(key) ?? []) stream.close();
-    return this.#streams.delete(key);
+    this.#streams.delete(key);
+    this.#ids.delete(key);
   }
 }
 
@@ -192,6 +197,39 @@ export function endpointsOf(
     );
   }
   return Array.from({ length: size }, (_, i) => `${base}${Number(port) + start + i}`);
+}
+
+/** Times that are given, in milliseconds: Node's timers fire at once where they are longer than this. */
+const MOST_MS = 2 ** 31 - 1;
+
+function checkTimes(what: string, times: Readonly<Record<string, unknown>>): void {
+  for (const [name, time] of Object.entries(times)) {
+    if (time === undefined || (typeof time === 'number' && time > 0 && time <= MOST_MS)) continue;
+    throw new ConfigError(
+      'live-times',
+      `${what}.${name} is ${time}; give milliseconds, more than 0 and at most ${MOST_MS}.`,
+    );
+  }
+}
+
+function checkOptions({ limits, store }: LiveOptions): void {
+  const { replayAttempts = WORKER_STREAM_LIMITS.replayAttempts, ...times } = limits ?? {};
+  checkTimes('limits', times);
+  if (!Number.isInteger(replayAttempts) || replayAttempts < 1) {
+    throw new ConfigError('live-times', `limits.replayAttempts is ${replayAttempts}; give a whole number from 1.`);
+  }
+  const { maxEvidenceAge, reconcileEvery } = store?.keeper ?? {};
+  checkTimes('store.keeper', store?.keeper ?? {});
+  if (maxEvidenceAge !== undefined && reconcileEvery !== undefined && reconcileEvery >= maxEvidenceAge) {
+    throw new ConfigError(
+      'live-times',
+      `store.keeper.reconcileEvery is ${reconcileEvery}, maxEvidenceAge ${maxEvidenceAge}; reconcile more often than evidence grows too old.`,
+    );
+  }
+  const { listBytes = 1, ...httpTimes } = store?.http ?? {};
+  checkTimes('store.http', httpTimes);
+  if (!(listBytes > 0))
+    throw new ConfigError('live-times', `store.http.listBytes is ${listBytes}; give bytes, more than 0.`);
 }
 
 function checkedMasters(masters: readonly MasterEndpoint[]): readonly MasterEndpoint[] {

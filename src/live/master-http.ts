@@ -86,15 +86,15 @@ export class MasterHttp {
   }
 
   /**
-   * Its key list, handed over part by part as bytes.
+   * Its key list, handed over part by part as bytes. `onRested`: other things have had their turn.
    * @throws MasterHttpError likewise; `http-standby` where it does not serve
    */
-  async keys(onPart: (part: Uint8Array) => void, signal: AbortSignal): Promise<void> {
+  async keys(onPart: (part: Uint8Array) => void, signal: AbortSignal, onRested: () => void = () => {}): Promise<void> {
     const path = '/get_all_keys';
     await this.#exchange(path, signal, this.#limits.listTime, async (response, guard) => {
       if (response.status === STANDBY) throw new MasterHttpError('http-standby', `${this.#base}${path}: standby`);
       this.#refuseStatus(response, path);
-      await this.#body(response, path, this.#limits.listBytes, guard, onPart);
+      await this.#body(response, path, this.#limits.listBytes, guard, onPart, onRested);
     });
   }
 
@@ -151,6 +151,7 @@ export class MasterHttp {
     most: number,
     guard: Guard,
     onPart: (part: Uint8Array) => void,
+    onRested: () => void = () => {},
   ): Promise<void> {
     if (response.body === null) return;
     const reader = response.body.getReader();
@@ -167,6 +168,7 @@ export class MasterHttp {
       onPart(value);
       if (this.#clock.now() < sliceEnd) continue;
       await this.#clock.breathe();
+      onRested();
       sliceEnd = this.#clock.now() + SLICE_MS;
     }
     const said = Number(response.headers.get('content-length') ?? bytes);

@@ -78,18 +78,17 @@ export class Masters {
 
   /** Asks one that has HTTP for its status; null where no answer counts. */
   async ask(index: number, signal: AbortSignal): Promise<MasterStatus | null> {
+    let status: MasterStatus | null = null;
+    let fault: string | null = null;
     try {
-      const status = await this.#masters[index]!.client!.status(signal);
-      if (!signal.aborted) this.said(index, status.state, null);
-      return status;
+      status = await this.#masters[index]!.client!.status(signal);
     } catch (error) {
       if (!(error instanceof MoonrouteError)) throw error;
-      if (!signal.aborted) {
-        this.said(index, 'unreachable', error.message);
-        this.#log.say(`store http ${index}`, 'warn', `store: ${error.message}`);
-      }
-      return null;
+      fault = error.message;
+      if (!signal.aborted) this.#log.say(`store http ${index}`, 'warn', `store: ${fault}`);
     }
+    if (!signal.aborted) this.said(index, status?.state ?? 'unreachable', fault);
+    return status;
   }
 
   /** Asks all of them, one round at a time. */

@@ -17,8 +17,8 @@ export interface ReconcileContext {
   readonly http: MasterHttp;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Whether messages have come that are not applied yet. */
-  readonly hasUnread: () => boolean;
+  /** Resolves when all messages that have come by now are applied. */
+  readonly caughtUp: () => Promise<void>;
 }
 
 /** How it ended: accepted with what was found, or why it did not count. */
@@ -27,6 +27,8 @@ export type ReconcileOutcome =
       readonly accepted: true;
       readonly result: Extract<ReconcileResult, { accepted: true }>;
       readonly status: Extract<MasterStatus, { state: 'serving' }>;
+      /** Whether messages came meanwhile. */
+      readonly received: boolean;
       /** Milliseconds of the final step, during which nothing else was done. */
       readonly stepTime: number;
     }
@@ -43,7 +45,7 @@ export async function runReconcile(context: ReconcileContext): Promise<{ outcome
   }
 }
 
-/** Time since it was made, but for stretches in which the master was silent. */
+/** Time since it was made, but for stretches in which the master was silent, or other things had their turn. */
 class WorkTime {
   readonly #clock: Clock;
   #last: number;
@@ -60,6 +62,11 @@ class WorkTime {
     this.#last = now;
   }
 
+  /** What went by since the last sign was spent on other things. */
+  rested(): void {
+    this.#last = this.#clock.now();
+  }
+
   spent(): number {
     this.sign();
     return this.#spent;
@@ -67,7 +74,7 @@ class WorkTime {
 }
 
 async function attempt(
-  { router, http, clock, signal, hasUnread }: ReconcileContext,
+  { router, http, clock, signal, caughtUp }: ReconcileContext,
   work: WorkTime,
 ): Promise<ReconcileOutcome> {
   const token = router.beginReconcile();
@@ -75,25 +82,30 @@ async function attempt(
   if (token.voided !== null) return refused(token.voided);
   const before = await http.status(signal);
   if (before.state !== 'serving') return refused(before.state);
-  await http.keys((part) => {
-    work.sign();
-    // What breaks the stream voids the list as well; nothing more of it is wanted.
-    const reason = token.voided ?? list.voided;
-    if (reason !== null) throw new MoonrouteError(reason, 'the stream broke while the key list was read');
-    list.add(part);
-  }, signal);
+  await http.keys(
+    (part) => {
+      work.sign();
+      // What breaks the stream voids the list as well; nothing more of it is wanted.
+      const reason = token.voided ?? list.voided;
+      if (reason !== null) throw new MoonrouteError(reason, 'the stream broke while the key list was read');
+      list.add(part);
+    },
+    signal,
+    () => work.rested(),
+  );
   list.end();
   for (let end = clock.now() + SLICE_MS; !list.prepareSome(); ) {
     if (clock.now() < end) continue;
     work.sign();
     await clock.breathe();
+    work.rested();
     end = clock.now() + SLICE_MS;
   }
-  while (hasUnread() && token.voided === null) await clock.breathe();
+  await caughtUp();
   if (token.voided === null && token.firstSequence === null) {
     const after = await http.status(signal);
     if (after.state !== 'serving') return refused(after.state);
-    while (hasUnread() && token.voided === null) await clock.breathe();
+    await caughtUp();
     // Where a message has come after all, it tells by itself whether one is missing between it and the list.
     if (token.firstSequence === null && after.sequence !== before.sequence) {
       return refused(
@@ -105,7 +117,13 @@ async function attempt(
   const begun = clock.now();
   const result = router.reconcile(token, list, { s0: before.sequence, firstSequence: token.firstSequence });
   if (!result.accepted) return refused(result.reason);
-  return { accepted: true, result, status: before, stepTime: clock.now() - begun };
+  return {
+    accepted: true,
+    result,
+    status: before,
+    received: token.firstSequence !== null,
+    stepTime: clock.now() - begun,
+  };
 }
 
 function refused(reason: string, detail: string | null = null): ReconcileOutcome {

@@ -88,9 +88,10 @@ export class StoreKeeper {
     this.cleared(now, 'connected');
   }
 
-  /** It does not; nothing is known any more. */
+  /** It does not; nothing is known any more, nor who comes back. */
   lost(now: number): void {
     this.#connected = false;
+    this.#generation = null;
     this.cleared(now, 'lost');
   }
 

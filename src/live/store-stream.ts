@@ -11,6 +11,7 @@ import { runReconcile } from './reconcile-run.js';
 import { StoreKeeper, type StoreKeeperOptions } from './store-keeper.js';
 import { type ReconcileReport, type StoreStreamStatus, storeWarnings } from './store-status.js';
 import type { LiveParts } from './worker-stream.js';
+import { parseEndpoint } from './zmtp/endpoint.js';
 import { type SocketEvent, ZmtpSubscriber } from './zmtp/socket.js';
 
 /** How the store's stream is kept. */
@@ -57,6 +58,7 @@ export class StoreStream implements Drained {
     this.#endpoints = endpoints;
     this.#parts = parts;
     const { clock, random, router } = parts;
+    for (const { events } of endpoints) parseEndpoint(events);
     const limits = { ...MASTER_HTTP_LIMITS, ...options.http };
     this.#masters = new Masters(endpoints, limits, parts, (index) => this.#follow(index));
     const { canReconcile } = this.#masters;
@@ -107,6 +109,11 @@ export class StoreStream implements Drained {
     }
   }
 
+  async #caughtUp(): Promise<void> {
+    const { pushed } = this.#inbox;
+    while (this.#inbox.done < pushed && !this.#closed) await this.#parts.clock.breathe();
+  }
+
   // ---- connection ----
 
   #follow(index: number): void {
@@ -137,12 +144,13 @@ export class StoreStream implements Drained {
       this.#keeper.connected(clock.now());
     } else if (event.kind === 'lost') {
       tally(this.#losses, event.cause);
-      log.say('store lost', 'warn', `store: ${events}: ${event.detail}`);
       this.#probeAt = 0;
-      if (!this.#connected) return; // one more attempt that failed
-      this.#connected = false;
-      this.#drop(`stream-${event.cause}`);
-      this.#keeper.lost(clock.now());
+      if (this.#connected) {
+        this.#connected = false;
+        this.#drop(`stream-${event.cause}`);
+        this.#keeper.lost(clock.now());
+      }
+      log.say('store lost', 'warn', `store: ${events}: ${event.detail}`);
     }
   }
 
@@ -166,20 +174,22 @@ export class StoreStream implements Drained {
       this.#drift.reset();
       this.#keeper.contract(now, router.contract !== null);
     }
-    const task = this.#keeper.next(now);
-    if (task?.kind === 'expire') this.#expire();
-    else if (task?.kind === 'reconcile') this.#run(this.#reconcile(task.cause));
-    else if (task?.kind === 'poll') this.#run(this.#poll());
-    if (this.#masters.several && now >= this.#probeAt && !this.#servesStill()) this.#run(this.#probe());
     this.#cancelTick = clock.after(TICK, () => this.#tick());
+    const task = this.#keeper.next(now);
+    const failed = () => this.#keeper.failed(clock.now(), 0, 'fault');
+    if (task?.kind === 'expire') this.#expire();
+    else if (task?.kind === 'reconcile') this.#run(this.#reconcile(task.cause), failed);
+    else if (task?.kind === 'poll') this.#run(this.#poll(), failed);
+    if (this.#masters.several && now >= this.#probeAt && !this.#servesStill()) this.#run(this.#probe(), () => {});
   }
 
-  /** A task that throws has met a fault of ours: it is said, and the keeper goes on. */
-  #run(work: Promise<void>): void {
+  /** A task that throws has met a fault of ours: it is said, and things go on. */
+  #run(work: Promise<void>, onFault: () => void): void {
     const task = work
       .catch((error: unknown) => {
         this.#parts.log.say('store fault', 'error', `store: ${(error as Error).stack ?? error}`);
-        this.#keeper.failed(this.#parts.clock.now(), 0, 'fault');
+        this.#reconciling = false;
+        onFault();
       })
       .finally(() => this.#tasks.delete(task));
     this.#tasks.add(task);
@@ -208,15 +218,17 @@ export class StoreStream implements Drained {
     if (http === null) return this.#keeper.failed(begun, 0, 'no-http');
     const { signal } = this.#exchanges;
     const around = this.#around();
-    this.#reconciling = true;
     const keys = await this.#keyCount(http, signal);
     const heardAt = this.#around();
+    // Another stream may have the router's reconcile by now.
+    if (signal.aborted) return this.#keeper.failed(clock.now(), 0, 'master-changed');
+    this.#reconciling = true;
     const { outcome, spent } = await runReconcile({
       router,
       http,
       clock,
       signal,
-      hasUnread: () => this.#inbox.size > 0,
+      caughtUp: () => this.#caughtUp(),
     });
     this.#reconciling = false;
     const now = clock.now();
@@ -241,7 +253,8 @@ export class StoreStream implements Drained {
     this.#failing = null;
     const { placed, leftOut, foreign, malformed } = result;
     this.#lastReconcile = { cause, begun, took: now - begun, step: stepTime, placed, leftOut, foreign, malformed };
-    this.#lastSequence ??= status.sequence;
+    // With nothing received, the cache goes on behind the counters that were read.
+    if (!outcome.received) this.#lastSequence = status.sequence;
     this.#drift.baseline(reading(status.sequence, keys, around, heardAt));
     log.say(
       'store reconciled',

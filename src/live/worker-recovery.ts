@@ -16,6 +16,7 @@ export type RebuildCause =
   | 'evicted' //        likewise, and the worker's buffer no longer holds them
   | 'hole' //           likewise, and the worker could not send them
   | 'unanswered' //     likewise, and the replay socket does not answer
+  | 'mismatch' //       the replay socket does not have what came live: it is of another life, or of another worker
   | 'reconnected' //    the connection broke, and without a replay nothing says what was missed
   | 'stale' //          the connection has been down for too long
   | 'unreadable' //     a message could not be read
@@ -54,6 +55,10 @@ interface Awaited {
 }
 
 const EMPTY = new Uint8Array(0);
+/** A worker may begin anew between message and replay; three times in a row is a wrong address. */
+const MISMATCHES_BORNE = 3;
+/** Batches of a replay that live ones are told by: vLLM keeps 10,000. Older ones came live before the replay was asked. */
+const PRINTS_KEPT = 65_536;
 
 /** Keeps one stream whole. */
 export class WorkerRecovery {
@@ -74,6 +79,8 @@ export class WorkerRecovery {
   /** A replay has said that there is no batch yet: the first one will be number 0. */
   #beforeFirst = false;
   #cursor: ReplayCursor | null = null;
+  /** Replays that did not have the live message which they were asked for, since the last that had. */
+  #mismatches = 0;
   /** The rest of the running replay belongs to a question that is no longer ours: its end starts the one from 0. */
   #askAnew = false;
   /**
@@ -81,8 +88,8 @@ export class WorkerRecovery {
    * bring it too, byte for byte; or it is of another life than the replay.
    */
   #awaited: Awaited | null = null;
-  /** Live messages up to `upTo` came while a replay brought them too; `seen` is the last of them that was passed over. */
-  #covered: { readonly upTo: bigint; seen: bigint } | null = null;
+  /** What the last replay brought, by sequence, as a number for its bytes: live messages that came meanwhile are known by it. */
+  readonly #prints = new Map<bigint, number>();
 
   constructor(actions: RecoveryActions, { canReplay }: { readonly canReplay: boolean }) {
     this.#actions = actions;
@@ -97,18 +104,23 @@ export class WorkerRecovery {
   get lastSequence(): bigint | null {
     return this.#last?.sequence ?? null;
   }
+  /** Whether gaps are filled from the replay socket: not where it has shown to be another worker's. */
+  get #replays(): boolean {
+    return this.#canReplay && this.#mismatches < MISMATCHES_BORNE;
+  }
   get rebuilds(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#rebuilds);
   }
 
   /** The subscription stands (again): whatever was said before is missed. */
   connected(): void {
-    if (this.#canReplay) this.#ask(null);
+    if (this.#replays) this.#ask(null);
     else if (this.#last !== null) this.#restart('reconnected');
   }
 
   /** The connection has been down for so long that what is known of the rank is worth nothing. */
   stale(): void {
+    this.#mismatches = 0; // whatever comes back is asked anew
     if (this.#last !== null) this.#restart('stale');
   }
 
@@ -126,11 +138,11 @@ export class WorkerRecovery {
     const last = this.#last;
     const next = last === null ? (this.#beforeFirst ? 0n : sequence) : last.sequence + 1n;
     if (sequence === next) this.#follow(frames, sequence, payload);
-    else if (sequence === last?.sequence ? same(payload, last.payload) : this.#wasReplayed(sequence)) {
+    else if (sequence === last?.sequence ? same(payload, last.payload) : this.#wasReplayed(sequence, payload)) {
       this.counts.duplicates++;
     } else {
       this.counts.gaps++;
-      if (this.#canReplay) {
+      if (this.#replays) {
         this.#ask({ sequence, payload, found: false });
         return false;
       }
@@ -176,6 +188,7 @@ export class WorkerRecovery {
     this.counts.replays++;
     this.#awaited = awaited;
     this.#askAnew = false;
+    this.#prints.clear();
     const start = this.#last?.sequence ?? 0n;
     this.#cursor = new ReplayCursor(start);
     this.#actions.ask(start);
@@ -192,7 +205,10 @@ export class WorkerRecovery {
     const { sequence, payload } = reply;
     const last = this.#last;
     const awaited = this.#awaited;
-    if (sequence === awaited?.sequence) awaited.found = same(payload, awaited.payload);
+    if (awaited !== null && sequence === awaited.sequence && same(payload, awaited.payload)) {
+      awaited.found = true;
+      this.#mismatches = 0;
+    }
     const step = cursor.take(reply);
     if (step.kind !== 'apply') {
       this.counts.duplicates++;
@@ -206,6 +222,8 @@ export class WorkerRecovery {
     // The first batch ever need not be 0: what came before is unknown, and nothing was built on it.
     if (step.missing !== null && last !== null) this.#lose(step.missing.cause === 'hole' ? 'hole' : 'evicted');
     this.counts.replayed++;
+    this.#prints.set(sequence, printOf(payload));
+    if (this.#prints.size > PRINTS_KEPT) this.#prints.delete(this.#prints.keys().next().value!);
     this.#apply([reply.topic ?? EMPTY, writeSequence(sequence), payload], sequence, payload);
   }
 
@@ -224,21 +242,22 @@ export class WorkerRecovery {
       this.#beforeFirst = awaited === null;
       return;
     }
-    this.#covered = { upTo: this.#last!.sequence, seen: (awaited?.sequence ?? 0n) - 1n };
-    if (awaited !== null && !awaited.found) this.#actions.resubscribe();
+    if (awaited !== null && !awaited.found) {
+      // Whose batches those were is unknown, so nothing of them is kept.
+      this.#mismatches++;
+      this.#restart('mismatch');
+      this.#actions.resubscribe();
+    }
   }
 
-  /** Whether the replay brought this live message. They come in rising order; one that does not is of another life. */
-  #wasReplayed(sequence: bigint): boolean {
-    const covered = this.#covered;
-    if (covered === null || sequence > covered.upTo || sequence <= covered.seen) return false;
-    covered.seen = sequence;
-    return true;
+  /** Whether the replay brought this live message, byte for byte. */
+  #wasReplayed(sequence: bigint, payload: Uint8Array): boolean {
+    return this.#prints.get(sequence) === printOf(payload);
   }
 
   #follow(frames: readonly Uint8Array[], sequence: bigint, payload: Uint8Array): void {
     this.#beforeFirst = false;
-    this.#covered = null;
+    this.#prints.clear();
     this.#apply(frames, sequence, payload);
   }
 
@@ -269,7 +288,7 @@ export class WorkerRecovery {
     if (cause === 'restarted') this.counts.restarts++;
     this.#last = null;
     this.#beforeFirst = false;
-    this.#covered = null;
+    this.#prints.clear();
     this.#actions.rebuild(cause, true);
   }
 
@@ -291,4 +310,11 @@ function same(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== b.length) return false;
   for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
   return true;
+}
+
+/** 32 bits that tell batches of one sequence apart (FNV-1a). Not against malice: who can forge batches can send any. */
+function printOf(payload: Uint8Array): number {
+  let print = 0x811c9dc5;
+  for (let i = 0; i < payload.length; i++) print = Math.imul(print ^ payload[i]!, 0x01000193);
+  return print >>> 0;
 }

@@ -9,6 +9,7 @@ import type { Drain, Drained } from './drain.js';
 import { Inbox } from './inbox.js';
 import type { LimitedLog } from './limited-log.js';
 import { type RecoveryCounts, WorkerRecovery } from './worker-recovery.js';
+import { parseEndpoint } from './zmtp/endpoint.js';
 import { type CurveKeys, type SocketEvent, ZmtpDealer, ZmtpSubscriber } from './zmtp/socket.js';
 
 /** How patient a stream is. Milliseconds. */
@@ -86,6 +87,7 @@ export class WorkerStream implements Drained {
   #retry: () => void = () => {};
 
   constructor(endpoint: WorkerEndpoint, parts: LiveParts, limits: WorkerStreamLimits = WORKER_STREAM_LIMITS) {
+    if (endpoint.replay !== null) parseEndpoint(endpoint.replay);
     this.#endpoint = endpoint;
     this.#parts = parts;
     this.#limits = limits;
@@ -96,7 +98,7 @@ export class WorkerStream implements Drained {
     this.#recovery = new WorkerRecovery(
       {
         apply: (frames) => {
-          const { fate, lostRemoval, detail } = router.onWorkerMessage(id, frames);
+          const { fate, lostRemoval, detail } = router.onWorkerMessage(id, frames, { dpRank });
           if (fate !== 'applied') log.say(`${this.#name} ${fate}`, 'warn', `${this.#name}: ${detail ?? fate}`);
           return { lostRemoval, unreadable: fate === 'unreadable' };
         },

@@ -18,6 +18,7 @@ export type WorkerMessageFate =
   | 'unreadable' //     nothing of it had any effect
   | 'unknown-worker' // no worker of that name was added
   | 'unknown-rank' //   the worker was added without that data-parallel rank
+  | 'other-rank' //     it is of another rank than the stream that brought it
   | 'gpu-events-off' // use_kv_events is false
   | 'disposed'; //      the router has ended
 
@@ -100,8 +101,11 @@ export class GpuEvents {
     this.#parts = parts;
   }
 
-  /** Takes one message in, as its three frames, which may be reused afterwards. */
-  take(id: WorkerId, frames: readonly Uint8Array[]): WorkerMessageResult {
+  /**
+   * Takes one message in, as its three frames, which may be reused afterwards. `dpRank`: the rank whose stream brought it, where that is known; what
+   * is of another one would stay when that stream is lost.
+   */
+  take(id: WorkerId, frames: readonly Uint8Array[], dpRank?: number): WorkerMessageResult {
     const { workers, events, useKvEvents } = this.#parts;
     if (!useKvEvents) return this.without('gpu-events-off');
     const worker = workers.infoOf(id);
@@ -114,6 +118,10 @@ export class GpuEvents {
       return this.without('unreadable', { lostRemoval: true, detail: error.message });
     }
     const { sequence, source } = message;
+    if (dpRank !== undefined && source.dpRank !== dpRank) {
+      const detail = `a message of rank ${source.dpRank} came over the stream of rank ${dpRank}`;
+      return this.without('other-rank', { sequence, source, detail });
+    }
     const slot = workers.rankOf(worker.id, source.dpRank);
     if (slot === undefined) return this.without('unknown-rank', { sequence, source });
     return this.#apply(slot, message);

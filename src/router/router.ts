@@ -118,10 +118,17 @@ export class Router {
 
   // ---- what workers and the store say ----
 
-  /** Takes in a message of a worker's event stream, as its three frames. Never throws for what the wire brought. */
-  onWorkerMessage(id: WorkerId, frames: readonly Uint8Array[]): WorkerMessageResult {
+  /**
+   * Takes in a message of a worker's event stream, as its three frames. Never throws for what the wire brought. With `dpRank` only what is of that
+   * rank is taken: for streams of one rank each.
+   */
+  onWorkerMessage(
+    id: WorkerId,
+    frames: readonly Uint8Array[],
+    { dpRank }: { dpRank?: number } = {},
+  ): WorkerMessageResult {
     const { gpuEvents } = this.#parts;
-    return this.#disposed ? gpuEvents.without('disposed') : gpuEvents.take(id, frames);
+    return this.#disposed ? gpuEvents.without('disposed') : gpuEvents.take(id, frames, dpRank);
   }
 
   // What a simulation has in place of messages: the same evidence, decoded and hashed already. Unknown workers are refused by name.
