@@ -1,7 +1,7 @@
 // `moonroute serve` as a person or a supervisor meets it: first lines, refusals, what it routes to when nothing is configured, and its signals.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
@@ -160,6 +160,77 @@ test('a port that is taken ends it with 1', async () => {
   }
 });
 
+/** Workers that take connections and never answer. */
+async function withSilent(count: number, work: (workers: readonly object[]) => Promise<void>): Promise<void> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => sockets.add(socket.on('error', () => undefined))).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.on('listening', resolve));
+  const { port } = server.address() as { port: number };
+  try {
+    await work(Array.from({ length: count }, (_, n) => ({ id: `silent-${n}`, url: `http://127.0.0.1:${port}` })));
+  } finally {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  }
+}
+
+/** Well below what 400 workers take that are asked one after the other, 32 at a time, until each is late. */
+const AT_ONCE = 6000;
+
+test('SIGTERM while a reload waits for workers: the reload is abandoned, and it ends at once', () =>
+  withSilent(400, async (silent) => {
+    // Its ranks make room for the others.
+    const first = { id: 'first', url: 'http://127.0.0.1:9', dpRanks: { start: 0, size: 512 } };
+    const document = { listen: { port: 0 }, workers: [first], limits: { drainTime: 500 } };
+    const config = file('abandoned.json', document);
+    await serve(['--config', config], async (served) => {
+      await served.url();
+      file('abandoned.json', { ...document, workers: [first, ...silent] });
+      served.kill('SIGHUP');
+      served.kill('SIGHUP');
+      await until('one more to be added', () => served.logged('worker added').length > 1);
+      const began = performance.now();
+      served.kill('SIGTERM');
+      assert.is(await served.status, 0);
+      const took = performance.now() - began;
+      assert.ok(took < AT_ONCE, `${took} ms`);
+      assert.is(served.logged('the reload is abandoned: the server ends').length, 1);
+      assert.is(served.logged('workers could not all be reloaded').length, 0);
+    });
+  }));
+
+test('SIGTERM while it waits for workers at its start ends it with 0', () =>
+  withSilent(400, async (silent) => {
+    await serve(['--config', file('starting.json', { listen: { port: 0 }, workers: silent })], async (served) => {
+      await until('the first to be late', () => served.logged('worker added').length > 0);
+      const began = performance.now();
+      served.kill('SIGTERM');
+      assert.is(await served.status, 0);
+      const took = performance.now() - began;
+      assert.ok(took < AT_ONCE, `${took} ms`);
+      assert.is(served.logged('listening').length, 0);
+    });
+  }));
+
+test('SIGHUP with more ranks than there is room for changes nothing, and says what to do', () => {
+  const worker = (id: string, size: number) => ({ id, url: 'http://127.0.0.1:9', dpRanks: { start: 0, size } });
+  const document = { listen: { port: 0 }, workers: [worker('a', 1)] };
+  const config = file('full.json', document);
+  return serve(['--config', config], async (served) => {
+    const url = await served.url();
+    file('full.json', { ...document, workers: [worker('b', 1), worker('c', 64)] });
+    served.kill('SIGHUP');
+    const text = 'not reloaded: nothing has changed';
+    await until(text, () => served.logged(text).length > 0);
+    assert.match(served.logged(text)[0]!['error'] as string, /65 worker ranks, .* room for 64.* or restart with them/);
+    const { workers } = (await (await fetch(`${url}/workers`)).json()) as { workers: { id: string }[] };
+    assert.equal(
+      workers.map(({ id }) => id),
+      ['a'],
+    );
+  });
+});
+
 if (zeromq !== null) {
   test('nothing configured: simulated workers and a store, a request to try, and credit when it comes again', () =>
     serve(['--port', '0'], async (served) => {
@@ -252,11 +323,13 @@ if (zeromq !== null) {
       });
     }));
 
-  test('in Deno: the same command serves, drains and ends with 0', () =>
+  test('in Deno: the same command serves, says which limits have no effect, drains and ends with 0', () =>
     withWorkers(1, async ([worker]) => {
       const config = file('deno.json', { listen: { port: 0 }, workers: [named(worker!)] });
       const work = async (served: Served) => {
         const url = await served.url();
+        const text = 'these limits have no effect in Deno: run it in Node, or behind a proxy that bounds connections';
+        assert.is(served.logged(text)[0]!['limits.connections'], 10_000);
         const reader = await streaming(url, 40);
         served.kill('SIGTERM');
         assert.match(await rest(reader), /\[DONE\]/);

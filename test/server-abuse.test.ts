@@ -300,6 +300,70 @@ if (zeromq !== null) {
       assert.is(served.registry.list().length, 2);
     }));
 
+  test('11. pipelining: one request under way on a connection, and its client is seen to go', () =>
+    abused({ fleet: { workers: 1, worker: { latency: { timeScale: 1 } } } }, async (served) => {
+      const body = JSON.stringify({
+        model: MODEL,
+        prompt: tokensOf(1, 20),
+        max_tokens: 1000,
+        ignore_eos: true,
+        stream: true,
+      });
+      const request = `${head(`content-length: ${body.length}\r\n`)}${body}`;
+      const few = new Raw(served.url);
+      few.write(request.repeat(10));
+      await until('the first to be streamed', () => few.received.includes('data: '));
+      assert.is(served.service.active, 1);
+      assert.is(served.router.stats().leases.opened, 1);
+      few.socket.destroy();
+      assert.is((await served.settled(1))[0]!.outcome, 'cancelled');
+      const many = new Raw(served.url);
+      many.write(request.repeat(1000));
+      await until('it to be cut off', () => many.closed);
+      assert.is((await served.settled(2))[1]!.outcome, 'cancelled');
+      assert.is(served.router.stats().leases.opened, 2);
+    }));
+
+  test('11b. what was pipelined behind a request is not served: its answer is whole, and then the connection ends', () =>
+    abused({}, async (served) => {
+      const body = JSON.stringify({ model: MODEL, prompt: tokensOf(1, 20), max_tokens: 3, stream: true });
+      const raw = new Raw(served.url);
+      raw.write(`${head(`content-length: ${body.length}\r\n`)}${body}`.repeat(2));
+      await until('the connection to end', () => raw.closed);
+      assert.is(raw.received.split('HTTP/1.1 200').length, 2);
+      assert.match(raw.received, /\[DONE\]/);
+      assert.is(raw.received.endsWith('0\r\n\r\n'), true);
+      assert.is(served.router.stats().leases.opened, 1);
+    }));
+
+  test('11c. garbage behind a request: nothing of its refusal gets into the answer under way', () =>
+    abused({ fleet: { workers: 1, worker: { latency: { timeScale: 1 } } } }, async (served) => {
+      const asked = { model: MODEL, prompt: tokensOf(1, 20), max_tokens: 1000, ignore_eos: true, stream: true };
+      const body = JSON.stringify(asked);
+      const raw = new Raw(served.url);
+      raw.write(`${head(`content-length: ${body.length}\r\n`)}${body}`);
+      await until('it to be streamed', () => raw.received.includes('data: '));
+      raw.write('\x00\x01garbage\r\n\r\n');
+      await until('the connection to end', () => raw.closed);
+      assert.not.match(raw.received, /400 Bad Request/);
+      assert.is((await served.settled(1))[0]!.outcome, 'cancelled');
+    }));
+
+  test('12. bodies of millions of values: 400, and nobody waits', () =>
+    abused({}, async (served) => {
+      const deep = `{"prompt":[1],"metadata":[${`${'['.repeat(100)}${']'.repeat(100)},`.repeat(50_000)}0]}`;
+      const started = performance.now();
+      for (let i = 0; i < 3; i++) {
+        const response = await fetch(`${served.url}/v1/completions`, {
+          method: 'POST',
+          body: deep,
+          headers: { 'content-type': 'application/json' },
+        });
+        assert.equal(await refusal(response), [400, 'too-many-values']);
+      }
+      assert.ok(performance.now() - started < SOON);
+    }));
+
   test('connections above the limit are refused', () =>
     withServed({ config: { limits: { connections: 5 } } }, async (served) => {
       const raws = Array.from({ length: 12 }, () => new Raw(served.url));

@@ -386,7 +386,7 @@ test('every configuration in docs and examples is accepted', () => {
       const documents = file.endsWith('.json')
         ? [text]
         : [...text.matchAll(/```json\n([\s\S]*?)```/g)].map(([, json]) => json!);
-      for (const document of documents.filter((json) => json.includes('config.schema.json'))) {
+      for (const document of documents.filter((json) => /"\$schema": ".*config\.schema\.json"/.test(json))) {
         found.push(file);
         const given = JSON.parse(document);
         const variables = [...document.matchAll(/"env": "(\w+)"/g)].map(([, name]) => [name!, `key-${name}`] as const);

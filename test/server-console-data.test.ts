@@ -100,6 +100,30 @@ test('the last requests are kept, and a page is told only those that it does not
     assert.equal(made.json(3 * REQUESTS_KEPT).requests, []);
   }));
 
+test('refused requests are counted, and neither listed nor summed: a flood of them hides nothing', () =>
+  withConsole([registered('w0')], (made, clock) => {
+    const none = { device: 0, host: 0, disk: 0, shared: 0, request: 0 };
+    for (let i = 0; i < 40; i++) made.observer.ended(endedRequest({ outcome: i % 2 ? 'failed' : 'completed' }));
+    const before = made.json();
+    for (const status of [401, 404, 400, 503]) {
+      for (let i = 0; i < REQUESTS_KEPT; i++) {
+        const worker = { id: '', dpRank: 0 };
+        made.observer.ended(endedRequest({ outcome: 'refused', status, worker, model: '', blocks: none }));
+      }
+    }
+    const after = made.json();
+    assert.is(after.refused, 4 * REQUESTS_KEPT);
+    assert.equal({ ...after, refused: 0 }, before);
+    assert.ok(after.warnings.some(({ code }) => code === 'failures'));
+    clock.now += 1000;
+    made.observer.ended(endedRequest({}));
+    assert.equal(
+      made.json(40).requests.map(({ number }) => number),
+      [41],
+      'numbers have no holes',
+    );
+  }));
+
 test('the answer is JSON, bounded, and without secrets', () =>
   withConsole(
     Array.from({ length: 1024 }, (_, i) => registered(`w${i}`)),
@@ -124,7 +148,7 @@ test('sums count what was routed, and compare predictions of the same requests',
     made.observer.ended(endedRequest({ predictedTokens: 48, cachedTokens: 32 }));
     made.observer.ended(endedRequest({ predictedTokens: 48, cachedTokens: null }));
     made.observer.ended(endedRequest({ outcome: 'failed', status: 502 }));
-    made.observer.ended(endedRequest({ outcome: 'refused', status: 401, blocks: none }));
+    made.observer.ended(endedRequest({ outcome: 'cancelled', status: 0, blocks: none }));
     clock.now += 400;
     const { sums } = lastSeconds(made.json().seconds);
     assert.equal(

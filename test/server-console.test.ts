@@ -6,6 +6,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { FleetOptions } from '../src/fleet/fleet.js';
 import type { ConfigInput } from '../src/server/config.js';
+import { endedRequest } from './support/ended-request.js';
 import { post, until, zeromq } from './support/fleet-worker.js';
 import { ServiceOverFleet } from './support/running-service.js';
 
@@ -124,8 +125,12 @@ browserTest('texts from outside are shown as texts, and never run', () =>
   opened({}, async ({ pool, page, errors }) => {
     await live(page);
     const model = '<img src=x onerror="document.title=1">';
+    // Nobody serves it, and so no row shows it; an observer is told of one that was served under such a name.
     await (await post(`${pool.url}/v1/completions`, { model, prompt: [1, 2, 3] })).arrayBuffer();
-    await until('the refused request', async () => (await rows(page, 'requests').count()) === 1);
+    await until('the refused request', async () => /1 refused/.test(await textOf(page, '#tiles')));
+    assert.is(await rows(page, 'requests').count(), 0);
+    for (const observer of pool.running.service.observers) observer.ended(endedRequest({ model }));
+    await until('the request', async () => (await rows(page, 'requests').count()) === 1);
     assert.is(await page.locator('table.requests img').count(), 0);
     assert.is(await page.title(), 'Moonroute');
     assert.equal(errors, []);

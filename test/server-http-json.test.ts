@@ -28,6 +28,37 @@ test('places of values, whatever surrounds them', () => {
     assert.is(placed(text, 'a'), value, text);
 });
 
+test('bodies of countless values are refused before they are parsed; token ids are not countless', () => {
+  const code = (text: string): string | null => {
+    try {
+      readJsonObject(bytesOf(text));
+      return null;
+    } catch (error) {
+      return (error as ApiError).code;
+    }
+  };
+  const list = (of: string, count: number) => `{"prompt":[${`${of},`.repeat(count - 1)}${of}]}`;
+  for (const [name, text, expected] of [
+    ['ids', list('1', 1_000_000), null],
+    ['ids in batches', list(`[${'7,'.repeat(9999)}7]`, 100), null],
+    ['objects', list('{}', 120_000), null],
+    ['too many objects', list('{}', 3_000_000), 'too-many-values'],
+    ['too many lists', list('[]', 3_000_000), 'too-many-values'],
+    ['too many texts', list('""', 3_000_000), 'too-many-values'],
+    ['too many deep lists', list('['.repeat(100) + ']'.repeat(100), 50_000), 'too-many-values'],
+    ['too many fields', `{${Array.from({ length: 300_000 }, (_, i) => `"${i}":1`).join(',')}}`, 'too-many-values'],
+    ['too many, and no JSON', `{"a":[${'{},'.repeat(3_000_000)}`, 'too-many-values'],
+    ['brackets and commas of a text', JSON.stringify({ a: '[{,\\"'.repeat(300_000) }), null],
+    ['a text without an end', '{"a":"', 'invalid-json'],
+    ['an escape without an end', '{"a":"\\\\\\"', 'invalid-json'],
+    ['too deep', `{"a":${'['.repeat(4_000_000)}`, 'invalid-json'],
+  ] as const) {
+    const started = performance.now();
+    assert.is(code(text), expected, name);
+    assert.ok(performance.now() - started < 1000, name);
+  }
+});
+
 /** JSON objects as texts with spaces of every kind between everything. */
 const spaces = fc.string({ unit: fc.constantFrom(' ', '\n', '\t', '\r'), maxLength: 3 });
 const names = fc.oneof(

@@ -13,6 +13,8 @@ import { MODEL, workersOf } from './support/server-pool.js';
 
 const STREAMS = 1000;
 const TOKENS = 20;
+/** Thousands of streams, the first of which warms up. */
+const MOST_ROUNDS = 4;
 /** Part of the heap by which it may have grown. */
 const MOST_GROWN = 0.1;
 
@@ -101,16 +103,20 @@ if (zeromq !== null) {
           return sockets <= first.sockets && openLeases === 0 && active === 0 && timers <= first.timers + 1;
         });
       await settled();
-      const before = standing;
-      await thousand(first.url);
-      await settled();
-      assert.equal(standing.outcomes, { completed: 2 * STREAMS });
+      // What leaks grows with every thousand; compiled code and tables stop growing.
+      const rounds: string[] = [];
+      let holds = false;
+      for (let round = 2; round <= MOST_ROUNDS && !holds; round++) {
+        const before = standing.heap + standing.buffers;
+        await thousand(first.url);
+        await settled();
+        assert.equal(standing.outcomes, { completed: round * STREAMS });
+        const grown = standing.heap + standing.buffers - before;
+        rounds.push(`${before} + ${grown}`);
+        holds = grown < MOST_GROWN * before;
+      }
       assert.equal(standing.faults, {});
-      const grown = standing.heap + standing.buffers - before.heap - before.buffers;
-      assert.ok(
-        grown < MOST_GROWN * (before.heap + before.buffers),
-        `${before.heap} + ${before.buffers} bytes grew by ${grown}`,
-      );
+      assert.ok(holds, `bytes before and grown, round after round: ${rounds.join(', ')}`);
     } finally {
       served.end();
       await fleet.close();

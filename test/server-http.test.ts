@@ -101,6 +101,30 @@ if (zeromq !== null) {
       assert.equal([completed, failed, cancelled], [1, 1, 1]);
     }));
 
+  test('a lease is its opener’s: nobody guesses its name, or ends it; and no client has a worker passed over', () =>
+    withServed(
+      { fleet: { workers: 1 }, config: { auth: { clientKeys: ['one', 'two'], adminKeys: ['admin'] } } },
+      async (served) => {
+        const open = async (): Promise<Json> =>
+          (await ask(served, '/route', { tokens: [1], lease: 'open' }, bearer('one')))[1];
+        const report = async (lease: string, what: string, key: string) =>
+          (await ask(served, `/route/${lease}/${what}`, {}, bearer(key)))[0];
+        const first = await open();
+        assert.match(first['lease'], /^mr-[0-9a-f]{32}$/);
+        assert.is.not(first['lease'], first['request_id']);
+        assert.is(await report(first['request_id'], 'fail', 'one'), 404);
+        assert.is(await report(first['lease'], 'cancel', 'two'), 404);
+        assert.is(await report(first['lease'], 'cancel', 'three'), 401);
+        assert.is(await report(first['lease'], 'complete', 'one'), 200);
+        for (let i = 0; i < 5; i++) assert.is(await report((await open())['lease'], 'fail', 'one'), 200);
+        const leases = () => served.router.stats().leases;
+        assert.equal([leases().failed, leases().cancelled, leases().open], [0, 5, 0]);
+        // Who may remove a worker may also say that it failed.
+        assert.is(await report((await open())['lease'], 'fail', 'admin'), 200);
+        assert.is(leases().failed, 1);
+      },
+    ));
+
   test('a lease that is not heard of expires', () =>
     withServed({ config: { limits: { requestTime: 100 } } }, async (served) => {
       await ask(served, '/route', { tokens: [1], lease: 'open' });
@@ -232,7 +256,7 @@ if (zeromq !== null) {
     ));
 }
 
-test('who may ask without keys: everybody here, administration not by a name', () => {
+test('who may ask without keys: everybody here, but not by a name', () => {
   const keys = (clientKeys: string[], adminKeys: string[]) => new Keys({ clientKeys, adminKeys });
   const status = (work: () => void): number => {
     try {
@@ -243,23 +267,19 @@ test('who may ask without keys: everybody here, administration not by a name', (
     }
   };
   const open = keys([], []);
-  assert.is(
-    status(() => open.check('client', null, 'anything')),
-    200,
-  );
-  for (const host of ['127.0.0.1:80', 'localhost', 'LOCALHOST:1', '[::1]:80']) {
-    assert.is(
-      status(() => open.check('admin', null, host)),
-      200,
-      host,
-    );
-  }
-  for (const host of ['evil.example', 'evil.example:80', '127.0.0.1.evil.example', '', null]) {
-    assert.is(
-      status(() => open.check('admin', null, host)),
-      403,
-      String(host),
-    );
+  for (const door of ['client', 'admin', 'either'] as const) {
+    for (const host of ['127.0.0.1:80', 'localhost', 'LOCALHOST:1', '[::1]:80'])
+      assert.is(
+        status(() => open.check(door, null, host)),
+        200,
+        host,
+      );
+    for (const host of ['evil.example', 'evil.example:80', '127.0.0.1.evil.example', '', null])
+      assert.is(
+        status(() => open.check(door, null, host)),
+        403,
+        String(host),
+      );
   }
   const clients = keys(['a'], []);
   assert.is(
@@ -304,12 +324,14 @@ test('kept leases are bounded', async () => {
   const router = await Router.create({ index: { bytes: 4 << 20 } });
   router.addWorker({ id: 'a' });
   const leases = new RouteLeases(60_000);
+  const owner = { id: 'a', isAdmin: false };
+  const ids: string[] = [];
   for (let i = 0; i < 65_536; i++) {
     leases.refuseFull();
-    leases.keep(String(i), router.route({ tokens: [1], now: 0 }).lease);
+    ids.push(leases.keep(router.route({ tokens: [1], now: 0 }).lease, owner));
   }
   assert.throws(() => leases.refuseFull(), /65536 leases are open/);
-  for (let i = 0; i < 65_536; i++) leases.report(String(i), 'cancel', { generated: 0, cached: null });
+  for (const id of ids) leases.report(id, 'cancel', { generated: 0, cached: null }, owner);
   assert.is(leases.size, 0);
   router.dispose();
 });

@@ -1,12 +1,13 @@
-// The local tokenizer: it has to agree with the workers before it is used, shape by shape, and is out with the first prompt that it gets wrong.
+// The local tokenizer: it has to agree with the workers before it is used, shape by shape, and is out with a prompt that it gets wrong until it has
+// agreed on twice as many.
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { ConfigError } from '../src/errors.js';
 import { readTokenize } from '../src/fleet/worker/api.js';
-import { LocalTokenizer, MAX_LOCAL_TEXT } from '../src/server/tokenizer-local.js';
-import { COMPARED_PROMPTS } from '../src/server/tokenizer-trust.js';
+import { LocalTokenizer, MAX_LOCAL_RUN, MAX_LOCAL_TEXT, MAX_LOCAL_WHOLE } from '../src/server/tokenizer-local.js';
+import { COMPARED_PROMPTS, LocalTrust } from '../src/server/tokenizer-trust.js';
 import type { PreparedPrompt } from '../src/server/types.js';
 import { until } from './support/fleet-worker.js';
 import { type Handler, HandWorker, json } from './support/hand-worker.js';
@@ -53,9 +54,13 @@ function behaves(
 const stateOf = ({ reader }: PromptBench) => reader.stats().local.state;
 
 /** Reads as many prompts as are compared, and waits for the comparisons. */
-async function verify(bench: PromptBench, read: (i: number) => Promise<PreparedPrompt>): Promise<void> {
+async function verify(
+  bench: PromptBench,
+  read: (i: number) => Promise<PreparedPrompt>,
+  prompts = COMPARED_PROMPTS,
+): Promise<void> {
   const { bySource } = bench.reader.stats();
-  for (let i = 0; i < COMPARED_PROMPTS; i++) assert.is((await read(i)).source, 'worker');
+  for (let i = 0; i < prompts; i++) assert.is((await read(i)).source, 'worker');
   await new Promise((resolve) => setTimeout(resolve)); // comparisons are due before
   assert.is(bench.reader.stats().bySource.local, bySource.local);
 }
@@ -102,6 +107,10 @@ for (const template of ['config', 'template'] as const) {
   );
 }
 
+/** What is white space to one of JavaScript, Python and Rust, and not to another. */
+const DISPUTED = ['\ufeff', '\u001c', '\u001d', '\u001e', '\u001f', '\u0085'];
+const words = (i: number, length: number) => `${i}`.padEnd(length, ' word');
+
 behaves('what it does not model goes to a worker, always', async (bench) => {
   const bodies = (i: number): Record<string, unknown>[] => [
     { messages: [{ role: 'user', content: `${i}` }], tools: [{ type: 'function' }] },
@@ -119,11 +128,22 @@ behaves('what it does not model goes to a worker, always', async (bench) => {
     { messages: [{ role: 'user', content: `${i}` }], chat_template_kwargs: { list: [1] } },
     { messages: new Array(257).fill({ role: 'user', content: `${i}` }) },
     { messages: [{ role: 'user', content: `${i}` }], continue_final_message: true },
-    { messages: [{ role: 'user', content: `${i}`.padEnd(MAX_LOCAL_TEXT + 1) }] },
+    { messages: [{ role: 'user', content: words(i, MAX_LOCAL_TEXT + 1) }] },
+    { messages: [{ role: 'user', content: `${i}`.padEnd(MAX_LOCAL_RUN + 2) }] },
+    {
+      messages: new Array(4).fill({ role: 'user', content: `${i}`.padEnd(MAX_LOCAL_RUN / 4, 'a') }),
+    },
+    { messages: [{ role: 'user', content: `${i}` }], chat_template_kwargs: { name: '\ufeffme' } },
+    ...DISPUTED.flatMap((space) => [
+      { messages: [{ role: 'user', content: `${space}${i}` }] },
+      { messages: [{ role: 'user', content: `${i} ${space} ` }] },
+    ]),
   ];
   for (let i = 0; i < COMPARED_PROMPTS + 2; i++) {
     for (const body of bodies(i)) assert.is((await bench.read('chat', { model: 'm', ...body })).source, 'worker');
-    assert.is((await bench.text(`${i}`.padEnd(MAX_LOCAL_TEXT + 1))).source, 'worker');
+    assert.is((await bench.text(words(i, MAX_LOCAL_TEXT + 1))).source, 'worker');
+    assert.is((await bench.text(`${i} ${'a'.repeat(MAX_LOCAL_RUN + 1)}`)).source, 'worker');
+    for (const space of DISPUTED) assert.is((await bench.text(`${i}${space}a`)).source, 'worker');
   }
   assert.is(stateOf(bench), 'unverified');
 });
@@ -139,11 +159,13 @@ behaves(
 );
 
 behaves(
-  'another tokenizer than the workers’: found while comparing, said once, never used',
+  'another tokenizer than the workers’: found while comparing, said once, not used',
   async (bench) => {
     await bench.text('the only one');
     await until('disagreement', () => stateOf(bench) === 'disagrees');
     for (let i = 0; i < 20; i++) assert.is((await bench.text(`other ${i}`)).source, 'worker');
+    await new Promise((resolve) => setTimeout(resolve));
+    assert.is(stateOf(bench), 'disagrees');
     assert.match(bench.reader.stats().local.detail!, /^11 tokens here, 13 at a worker, from token 1 on/);
     assert.is(bench.lines.filter((line) => /disagrees/.test(line)).length, 1);
     assert.not.match(bench.lines.join('\n'), /only/);
@@ -196,7 +218,7 @@ behaves(
   { files: () => new TokenizerFiles(tinyTokenizer(), "{{ raise_exception('no') }}") },
 );
 
-behaves('an engine that counts otherwise: back to the workers, for good', async (bench) => {
+behaves('an engine that counts otherwise: back to the workers, until twice as many prompts agree', async (bench) => {
   await verify(bench, (i) => bench.text(`prompt ${i}`));
   await until('agreement', () => stateOf(bench) === 'agrees');
   const prompt = await bench.text('local');
@@ -208,7 +230,62 @@ behaves('an engine that counts otherwise: back to the workers, for good', async 
   assert.is(stateOf(bench), 'disagrees');
   assert.match(bench.reader.stats().local.detail!, /6 tokens prepared, 7 counted by the engine/);
   assert.is(bench.lines.filter((line) => /disagrees/.test(line)).length, 1);
-  assert.is((await bench.text('another')).source, 'worker');
+  // As many go by before one is looked at.
+  const before = bench.reader.stats().local.detail;
+  await verify(bench, (i) => bench.text(`passing ${i}`), 2 * COMPARED_PROMPTS);
+  assert.is(bench.reader.stats().local.detail, before);
+  await verify(bench, (i) => bench.text(`anew ${i}`), 2 * COMPARED_PROMPTS - 1);
+  assert.match(bench.reader.stats().local.detail!, /since then 15 of 16 prompts of one shape agree/);
+  await verify(bench, () => bench.text('the last one'), 1);
+  assert.equal(bench.reader.stats().local, { state: 'agrees', detail: null });
+  assert.is((await bench.text('local again')).source, 'local');
+});
+
+test('each disagreement asks for twice as many, within a bound', () => {
+  const trust = new LocalTrust();
+  const needed = Array.from({ length: 9 }, (_, i) => {
+    assert.is(trust.disagree(`${i}`), i === 0);
+    return trust.needed;
+  });
+  assert.equal(needed, [16, 32, 64, 128, 256, 512, 1024, 1024, 1024]);
+  for (let i = 0; i < 1024; i++) {
+    assert.is(trust.wants('a', `${i}`), false);
+    trust.pass();
+  }
+  for (let i = 0; i < 1024; i++) {
+    assert.is(trust.trusts('a'), false);
+    assert.is(trust.wants('a', `${i}`), true);
+    trust.agree('a', `${i}`);
+  }
+  assert.is(trust.trusts('a'), true);
+  assert.is(trust.disagree('anew'), true);
+  assert.is(trust.trusts('a'), false);
+});
+
+for (const pre_tokenizer of [null, { type: 'Metaspace', replacement: '_', prepend_scheme: 'first', split: false }]) {
+  test(`a tokenizer that takes nothing apart gets short texts only: ${pre_tokenizer?.type ?? 'none'}`, () => {
+    const files = new TokenizerFiles({ ...tinyTokenizer(), pre_tokenizer });
+    const local = LocalTokenizer.load({ file: files.file, chatTemplate: files.config });
+    files.remove();
+    const long = words(0, MAX_LOCAL_WHOLE);
+    assert.is.not(local.shapeOf({ prompt: long }), null);
+    assert.is(local.shapeOf({ prompt: `${long}.` }), null);
+    assert.is(local.shapeOf({ messages: [{ role: 'user', content: long }] }), null);
+  });
+}
+
+test('prompts of no shape are found fast', () => {
+  const files = new TokenizerFiles();
+  const local = LocalTokenizer.load({ file: files.file, chatTemplate: files.config });
+  files.remove();
+  const shape = (prompt: string) => local.shapeOf({ prompt });
+  const run = 'a'.repeat(MAX_LOCAL_RUN);
+  assert.is.not(shape(`${run} ${run}`), null);
+  assert.is(shape(`${run}a`), null);
+  assert.is(shape(`a${' '.repeat(MAX_LOCAL_RUN + 1)}a`), null);
+  const started = performance.now();
+  for (let i = 0; i < 20; i++) shape(`${run} `.repeat(31));
+  assert.ok(performance.now() - started < 500);
 });
 
 behaves('an engine that was told to count otherwise says nothing', async (bench) => {

@@ -94,7 +94,10 @@ test('the cache keeps what was used last, within entries and tokens', () => {
   assert.equal([cache.entries, cache.tokens], [2, 15]);
   assert.is(cache.get('long', MAX_CACHED_MS), null);
   assert.equal([cache.entries, cache.tokens], [1, 10]);
-  cache.clear();
+  for (const key of ['x:1', 'x:2', 'y:1']) cache.set(key, tokens(20), 0);
+  cache.deleteAll('x:');
+  assert.equal([cache.entries, cache.tokens, cache.get('y:1', 0) !== null], [1, 20, true]);
+  cache.delete('y:1');
   assert.equal([cache.entries, cache.tokens], [0, 0]);
   const none = new TokenCache(0);
   none.set('a', tokens(1), 0);
@@ -281,6 +284,11 @@ behaves(
     assert.equal(counts(), [2, 4, 4]);
     for (let i = 0; i < 4; i++) await bench.text(`c${i}`, { model: 'sql' });
     assert.equal(counts(), [2, 4, 8]);
+    bench.workers[0] = { ...bench.workers[0]!, healthy: true };
+    bench.listed['m'] = ['w1'];
+    for (let i = 0; i < 3; i++) await bench.text(`e${i}`);
+    assert.equal(counts(), [2, 7, 8], 'only those that list the name');
+    bench.workers[0] = { ...bench.workers[0]!, healthy: false };
     bench.workers[2] = { ...bench.workers[2]!, healthy: false };
     const prompt = await bench.text('d', { model: 'sql' });
     assert.match(prompt.reason!.text, /no healthy worker serves the model/);
@@ -327,6 +335,27 @@ behaves(
   },
 );
 
+behaves('a mismatch forgets its own prompt, lost trust those of its variant', [good], async (bench, [worker]) => {
+  const asked = async (ask: () => Promise<unknown>) => {
+    const before = worker!.count('/tokenize');
+    await ask();
+    return worker!.count('/tokenize') - before;
+  };
+  const withArguments = (name: string) => bench.chat(name, { chat_template_kwargs: { a: true } });
+  const mistaken = async () => bench.reader.reported(await withArguments('a'), 4);
+  await bench.chat('a');
+  await withArguments('b');
+  await mistaken();
+  assert.is(await asked(() => withArguments('b')), 0);
+  assert.is(await asked(() => withArguments('a')), 1);
+  await mistaken();
+  await mistaken();
+  assert.is(await asked(() => withArguments('b')), 1);
+  assert.is((await withArguments('b')).reason!.code, 'tokenize-unconfirmed');
+  assert.is(await asked(() => bench.chat('a')), 0);
+  assert.is((await bench.chat('a')).textOnly, true, 'arguments are a matter of their own');
+});
+
 /** Chats that a template may show more of than `/tokenize` is told, and whether they have to be confirmed. */
 const tools = [{ type: 'function', function: { name: 'f' } }];
 const VARIANTS: readonly (readonly [string, object, boolean])[] = [
@@ -334,6 +363,8 @@ const VARIANTS: readonly (readonly [string, object, boolean])[] = [
   ['tools', { tools }, true],
   ['tools, auto', { tools, tool_choice: 'auto' }, true],
   ['tools, required', { tools, tool_choice: 'required' }, true],
+  ['arguments', { chat_template_kwargs: { a: true } }, false],
+  ['arguments and tools', { tools, chat_template_kwargs: { a: true } }, true],
   ['a choice without tools', { tool_choice: 'none' }, false],
   ['a format', { response_format: { type: 'json_object' } }, true],
 ];

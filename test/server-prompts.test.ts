@@ -61,6 +61,14 @@ const COMPLETIONS: readonly (readonly [string, object, string | null])[] = [
   ['prompt logprobs', { prompt_logprobs: 1 }, 'prompt-changed'],
   ['echo', { echo: true }, null],
   ['echo with logprobs', { echo: true, logprobs: 1 }, 'prompt-changed'],
+  ...[1, 'true', 'on', 0, 'false'].map(
+    (echo) => [`echo as ${JSON.stringify(echo)}`, { echo, logprobs: 1 }, 'prompt-changed'] as const,
+  ),
+  ['no echo', { echo: false, logprobs: 1 }, null],
+  ['special tokens as asked', { add_special_tokens: false }, null],
+  ...['true', 'no', 1, 0, []].map(
+    (flag) => [`a flag as ${JSON.stringify(flag)}`, { add_special_tokens: flag }, 'prompt-changed'] as const,
+  ),
   ['an unknown field', { whatever: {} }, 'unknown-field'],
   ["the other kind's field", { messages: [] }, 'unknown-field'],
   ['an inherited name', { constructor: 1 }, 'unknown-field'],
@@ -69,6 +77,9 @@ const COMPLETIONS: readonly (readonly [string, object, string | null])[] = [
   ['an unknown model', { model: 'x' }, 'unknown-model'],
   ['a model that is no name', { model: ['m'] }, 'unknown-model'],
   ['a salt', { cache_salt: 'tenant' }, null],
+  ['a beam search', { use_beam_search: true }, null],
+  ['a salt, which a beam search leaves out', { use_beam_search: 1, cache_salt: 'tenant' }, 'prompt-changed'],
+  ['a salt without a beam search', { use_beam_search: false, cache_salt: 'tenant' }, null],
   ['an empty salt', { cache_salt: '' }, 'bad-salt'],
   ['a salt of another kind', { cache_salt: 7 }, 'bad-salt'],
   ['a long salt', { cache_salt: 'x'.repeat(4097) }, 'bad-salt'],
@@ -110,6 +121,11 @@ const CHATS: readonly (readonly [string, Record<string, unknown>, string | null]
   ['another template', { chat_template: 'x' }, 'prompt-changed'],
   ['documents', { documents: [] }, 'prompt-changed'],
   ['echo', { echo: true }, 'prompt-changed'],
+  ['echo as a text', { echo: '1' }, 'prompt-changed'],
+  ['flags', { add_generation_prompt: false, continue_final_message: true, add_special_tokens: true }, null],
+  ...['add_generation_prompt', 'continue_final_message', 'add_special_tokens'].flatMap((flag) =>
+    ['false', 1].map((value) => [`${flag} as ${JSON.stringify(value)}`, { [flag]: value }, 'prompt-changed'] as const),
+  ),
   ['reasoning effort', { reasoning_effort: 'low' }, 'prompt-changed'],
   ['an unknown field', { mm_whatever: 1 }, 'unknown-field'],
 ];

@@ -101,6 +101,16 @@ test('whole answers: usage anywhere in the last 64 KiB', () => {
   }
 });
 
+test('texts full of what looks like usage are searched in no time', () => {
+  for (const text of ['"usage":{', '"usage":{"a":1},', '"usage":{{', '"usage":']) {
+    const reader = usageReader(JSON_TYPE, null);
+    reader.take(new TextEncoder().encode(text.repeat((1 << 20) / text.length)));
+    const started = performance.now();
+    assert.equal(reader.usage(), NOTHING);
+    assert.ok(performance.now() - started < 100, text);
+  }
+});
+
 test('what is compressed, or neither JSON nor a stream, is not read', () => {
   for (const [type, encoding] of [
     [JSON_TYPE, 'gzip'],
@@ -131,6 +141,7 @@ test('headers of requests: row by row', () => {
     ['order, case and repetitions', ['A', '1', 'a', '2', 'B', ''], ['A', '1', 'a', '2', 'B', '']],
     ['keys', ['Authorization', 'x', 'Proxy-Authorization', 'y'], []],
     ['the connection', ['Connection', 'keep-alive', 'Keep-Alive', 't', 'TE', 'x', 'Trailer', 'x', 'Upgrade', 'x'], []],
+    ['what each connection names', ['connection', 'close', 'Connection', 'x-a', 'x-a', '1', 'x-c', '3'], ['x-c', '3']],
     ['what connection names', ['connection', 'close, X-A ,x-b', 'x-a', '1', 'X-B', '2', 'x-c', '3'], ['x-c', '3']],
     ['lengths', ['Content-Length', '99', 'Transfer-Encoding', 'chunked', 'Expect', '100-continue'], []],
     ['ranks', ['X-Data-Parallel-Rank', '3'], []],

@@ -1,6 +1,8 @@
 // The proxy over real sockets: what passes is passed unchanged, who answered is said, and whoever fails or leaves is dealt with.
 import { Agent, createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { exchangeOf } from '../src/server/http/exchange.js';
@@ -49,7 +51,14 @@ interface Raw {
 function rawPost(url: string, path: string, body: string, headers: readonly string[] = []): Promise<Raw> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url);
-    const own = ['host', 'router', 'content-type', 'application/json', 'content-length', `${Buffer.byteLength(body)}`];
+    const own = [
+      'host',
+      '127.0.0.1',
+      'content-type',
+      'application/json',
+      'content-length',
+      `${Buffer.byteLength(body)}`,
+    ];
     const request = httpRequest(
       { host: hostname, port, path, method: 'POST', headers: [...own, ...headers] as never },
       (response) => {
@@ -88,6 +97,11 @@ async function withHand(
 }
 
 const ASK = JSON.stringify({ model: MODEL, prompt: [1, 2, 3] });
+
+/** An answer's head as Node would not write it. */
+function said(status: string, headers: string): (response: ServerResponse) => void {
+  return (response) => void response.socket!.write(`HTTP/1.1 ${status}\r\n${headers}\r\n\r\n`);
+}
 
 if (zeromq !== null) {
   test('a prompt goes where it is, with what is credited in the headers', () =>
@@ -348,6 +362,120 @@ if (zeromq !== null) {
       },
     ));
 
+  test('what a worker is passed over for: that it fails, and neither what it answers nor how long it takes', async () => {
+    for (const [name, answer, status, code, failed] of [
+      ['500', (response) => response.writeHead(500).end('{}'), 500, null, 0],
+      ['501', (response) => response.writeHead(501).end('{}'), 501, null, 0],
+      ['503', (response) => response.writeHead(503).end('{}'), 503, null, 1],
+      ['no answer in time', () => undefined, 504, 'request-timeout', 0],
+      ['no end in time', (response) => response.writeHead(200).write('a'), 200, null, 0],
+      ['death', (response) => response.socket!.destroy(), 502, 'worker-unreachable', 1],
+      ['another protocol', said('101 Switching Protocols', 'upgrade: x\r\nconnection: upgrade'), 502, null, 1],
+      ['another protocol unnamed', said('101 Switching Protocols', 'x: y'), 502, null, 1],
+      ['a status that is none', said('999 What', 'content-length: 0'), 502, null, 1],
+      ['a status too small', said('099 What', 'content-length: 0'), 502, null, 1],
+    ] as [string, (response: ServerResponse) => unknown, number, string | null, number][]) {
+      await withHand(
+        [(_, __, response) => void answer(response)],
+        async (served) => {
+          const started = performance.now();
+          const raw = await rawPost(served.url, '/v1/completions', ASK);
+          assert.is(raw.status, status, name);
+          assert.is(raw.aborted, name === 'no end in time', name);
+          if (code !== null) assert.ok(raw.body.toString().includes(code), name);
+          const isSlow = name.includes('in time');
+          assert.ok(performance.now() - started < 1000 || isSlow, name);
+          const [ended] = await served.settled(1);
+          assert.is(ended!.outcome, 'failed', name);
+          const { leases } = served.router.stats();
+          assert.equal([leases.failed, leases.cancelled], [failed, 1 - failed], name);
+        },
+        { limits: { requestTime: name.includes('in time') ? 200 : 5000 } },
+      );
+    }
+  });
+
+  test('a kept connection that the worker closed meanwhile: once more on a fresh one, unless something came back', async () => {
+    for (const [partly, statuses, asked, failed] of [
+      ['', [200, 200], 3, 0],
+      ['HTTP/1.1 200 OK\r\nx-half: ', [200, 502], 2, 1],
+    ] as const) {
+      const used = new WeakSet<object>();
+      const bodies: string[] = [];
+      await withHand(
+        [
+          ({ socket }, body, response) => {
+            bodies.push(body.toString());
+            if (!used.has(socket)) {
+              used.add(socket);
+              return void response.end('{}');
+            }
+            if (partly === '') socket.destroy();
+            else socket.end(partly);
+          },
+        ],
+        async (served) => {
+          for (const status of statuses) assert.is((await rawPost(served.url, '/v1/completions', ASK)).status, status);
+          assert.equal(bodies, Array(asked).fill(ASK));
+          await served.settled(2);
+          assert.is(served.router.stats().leases.failed, failed);
+          assert.equal(served.ended[1]!.retried, false);
+        },
+      );
+    }
+  });
+
+  test('while a worker takes its time, of a body only the bytes are kept, not what they were parsed to', () =>
+    withHand([() => undefined], async (served) => {
+      const { prompts } = served;
+      const parsed: WeakRef<object>[] = [];
+      const read = prompts.read.bind(prompts);
+      prompts.read = (kind, fields) => {
+        parsed.push(new WeakRef(fields));
+        return read(kind, fields);
+      };
+      const leaving = new AbortController();
+      const asked = post(`${served.url}/v1/completions`, { model: MODEL, prompt: [1] }, { signal: leaving.signal });
+      await until('it to be sent', () => served.router.stats().leases.open === 1);
+      setFlagsFromString('--expose-gc');
+      const collect = runInNewContext('gc') as () => void;
+      await until('the fields to be gone', () => {
+        collect();
+        return parsed[0]!.deref() === undefined;
+      });
+      assert.is(served.service.active, 1);
+      leaving.abort();
+      await asked.catch(() => undefined);
+      await served.settled(1);
+    }));
+
+  test('a model that only some list is asked of them alone, also by the runner-up', async () => {
+    const counts = [0, 0, 0];
+    const counted = (i: number): Parameters<typeof handWorker>[0] => {
+      return (_, __, response) => {
+        counts[i]!++;
+        response.writeHead(503).end('{}');
+      };
+    };
+    await withHand([counted(0), counted(1), counted(2)], async (served) => {
+      const { registry } = served;
+      registry.listedBy = (model) => (model === 'disputed' ? ['hand-1', 'hand-2'] : null);
+      assert.is(registry.knows('disputed'), null);
+      for (let i = 0; i < 3; i++) {
+        const body = JSON.stringify({ model: 'disputed', prompt: [i] });
+        assert.is((await rawPost(served.url, '/v1/completions', body)).status, 503);
+      }
+      assert.equal([counts[0], counts[1]! + counts[2]!], [0, 6]);
+      const route = async (more: object) => {
+        const body = { completions: { model: 'disputed', prompt: [1] }, ...more };
+        const { status, body: said } = await rawPost(served.url, '/route', JSON.stringify(body));
+        return status === 200 ? (JSON.parse(said.toString()) as { worker: { id: string } }).worker.id : status;
+      };
+      assert.is(await route({ allowed: ['hand-0', 'hand-2'] }), 'hand-2');
+      assert.is(await route({ allowed: ['hand-0'] }), 503);
+    });
+  });
+
   test('an answer without a body, and one that is compressed, pass', async () => {
     let count = 0;
     await withHand(
@@ -507,7 +635,7 @@ if (zeromq !== null) {
       const parts = httpPartsOf(served.service);
       const { budget } = parts;
       const full = budget.left;
-      const headers = { 'content-type': 'application/json' };
+      const headers = { 'content-type': 'application/json', host: 'localhost' };
       const ask = (body: string) =>
         proxy(
           'completions',
@@ -522,7 +650,8 @@ if (zeromq !== null) {
         ['too much', 413, ' '.repeat(200_000), () => {}],
         ['unknown model', 404, '{"model":"x"}', () => {}],
         ['no worker', 503, good, () => [one, two].map((worker) => worker!.failNext({ kind: 'unavailable' }))],
-        ['no answer', 502, good, () => [one, two].map((worker) => worker!.failNext({ kind: 'no-first-byte' }))],
+        // On kept connections each is asked twice.
+        ['no answer', 502, good, () => [one, two].map((worker) => worker!.failNext({ kind: 'no-first-byte' }, 2))],
       ] as const) {
         before();
         const response = await ask(body);

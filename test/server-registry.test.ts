@@ -310,6 +310,38 @@ behaves('a worker of another model gets no requests', async (bench) => {
   assert.is(bench.drains('b'), false);
 });
 
+const card = (id: string, root: string, parent: string | null = null) => ({ id, root, parent });
+
+behaves(
+  'a name that is an adapter here and the model there is neither, and is said with who lists it',
+  async (bench) => {
+    const model = card('hand', 'hand');
+    const list = (...data: unknown[]) => ({ '/v1/models': json({ data: [model, ...data] }) });
+    const one = await bench.hand(list(card('sql', '/lora', 'hand'), card('chat', '/chat', 'hand')));
+    const two = await bench.hand(list(card('sql', 'hand')));
+    const three = await bench.hand(list());
+    const { registry } = bench;
+    const say = (name: string) => [registry.knows(name), registry.listedBy(name)];
+    await registry.add(spec('w1', one.url));
+    await registry.add(spec('w3', three.url));
+    assert.equal(say('sql'), ['adapter', null], 'the router keeps adapters to those that have them');
+    assert.is(bench.lines.filter((line) => /workers disagree/.test(line)).length, 0);
+    await registry.add(spec('w2', two.url));
+    assert.equal(['hand', 'chat', 'none', 'sql'].map(say), [
+      ['model', null],
+      ['adapter', null],
+      [null, null],
+      [null, ['w1', 'w2']],
+    ]);
+    registry.remove('w3');
+    assert.is(bench.lines.filter((line) => /workers disagree/.test(line)).length, 1, 'it is said once');
+    registry.remove('w1');
+    assert.equal(say('sql'), ['model', null]);
+    await registry.add(spec('w3', three.url));
+    assert.equal(say('sql'), ['model', ['w2']], 'a further name of the model that not all have');
+  },
+);
+
 behaves(
   'the configured model stands, whatever workers list first',
   async (bench) => {
@@ -494,6 +526,75 @@ behaves('a bad reload changes nothing', async (bench) => {
     registry.list().map(({ id }) => id),
     ['a'],
   );
+});
+
+behaves('a reload that does not fit changes nothing, asks nobody, and says what to do', async (bench) => {
+  const worker = await bench.hand();
+  const other = await bench.hand();
+  const { registry, router } = bench;
+  const ranks = (id: string, size: number, url = worker.url) => spec(id, url, { dpRanks: { start: 0, size } });
+  await registry.reload([ranks('a', 20), ranks('b', 20)]);
+  await registry.add(ranks('r', 20)); // 60 of 64
+  const before = JSON.stringify([registry.list(), router.workers().map(({ id }) => id)]);
+  // a leaves and b shrinks, and still there is one too many with what was registered.
+  const error = await registry.reload([ranks('b', 10, other.url), ranks('c', 35, other.url)]).catch((error) => error);
+  assert.is(error.code, 'router-full');
+  assert.match(error.message, /there would be 65 worker ranks, and this router has room for 64\. Remove .* or restart/);
+  assert.is(await codeOf(registry.add(ranks('s', 5, other.url))), 'router-full');
+  assert.match(
+    (await registry.add(ranks('s', 1024)).catch((error) => error)).message,
+    /or split the pool, for no router/,
+  );
+  assert.is(JSON.stringify([registry.list(), router.workers().map(({ id }) => id)]), before);
+  assert.is(other.seen.length, 0);
+});
+
+behaves('a reload that fits goes through, whoever has to make room first', async (bench) => {
+  const worker = await bench.hand();
+  const { registry, router } = bench;
+  const ranks = (id: string, size: number) => spec(id, worker.url, { dpRanks: { start: 0, size } });
+  await registry.reload([ranks('a', 1), ranks('b', 31), ranks('c', 32)]);
+  const done = await registry.reload([ranks('a', 62), ranks('b', 1), ranks('c', 1)]);
+  assert.equal(done, { added: 0, removed: 0, changed: 3 });
+  assert.equal(new Map(router.workers().map(({ id, ranks }) => [id, ranks.length])).get('a'), 62);
+});
+
+behaves('while a reload goes on nobody else is given the room of those whose turn has not come', async (bench) => {
+  const worker = await bench.hand();
+  const slow = await bench.hand({ '/health': silent });
+  const { registry } = bench;
+  const first = Array.from({ length: 32 }, (_, i) => spec(`s${i}`, slow.url)); // as many as are added at once
+  const reload = registry.reload([...first, spec('last', worker.url, { dpRanks: { start: 0, size: 32 } })]);
+  await until('all questions', () => slow.count('/health') === first.length);
+  assert.is(await codeOf(registry.add(spec('r', worker.url))), 'router-full');
+  bench.clock.advance(ROUND_MS);
+  assert.equal(await reload, { added: 33, removed: 0, changed: 0 });
+});
+
+behaves('a reload that is abandoned waits for nobody, and adds nobody any more', async (bench) => {
+  const quick = await bench.hand();
+  const slow = await bench.hand({ '/health': silent });
+  const { registry } = bench;
+  await registry.reload([spec('a', quick.url)]);
+  const many = Array.from({ length: 60 }, (_, i) => spec(`s${i}`, slow.url));
+  const ending = new AbortController();
+  const first = codeOf(registry.reload([spec('a', quick.url), ...many], ending.signal));
+  const second = codeOf(registry.reload([], ending.signal));
+  await until('questions', () => slow.count('/health') > 0);
+  const lines = bench.lines.length;
+  ending.abort();
+  // The clock of the questions stands still: their own time does not end them.
+  assert.equal(await Promise.all([first, second]), ['reload-abandoned', 'reload-abandoned']);
+  assert.equal(
+    registry.list().map(({ id }) => id),
+    ['a'],
+  );
+  assert.equal(bench.lines.slice(lines), [], 'sixty lines of the log say nothing');
+  // As it does where the registry itself is closed.
+  const third = codeOf(registry.reload(many));
+  await until('questions', () => slow.count('/health') > 32);
+  await registry.close();
+  assert.is(await third, 'reload-abandoned');
 });
 
 behaves("the router's refusal is passed on, and nothing stays", async (bench) => {

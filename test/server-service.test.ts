@@ -9,6 +9,7 @@ import { startEmbedded, withFleet } from '../src/server/embedded.js';
 import { createLog, readable } from '../src/server/log.js';
 import { type RunningService, startService } from '../src/server/service.js';
 import { post, tokensOf, until, zeromq } from './support/fleet-worker.js';
+import { HandWorker, json, silent } from './support/hand-worker.js';
 
 /** A log that keeps its lines. */
 function keptLog(level: 'debug' | 'silent' = 'debug') {
@@ -61,6 +62,81 @@ test('a store that the policy does not read is said, and its stream not opened',
       assert.is(service.live.status().store, null);
     },
   ));
+
+test('a name that workers list as different things is asked of them alone, without shared credit; others never see it', async () => {
+  const card = (id: string, root: string, parent: string | null = null) => ({ id, root, parent });
+  const lists = [[card('sql', '/lora', 'm')], [card('sql', 'm')], []];
+  const workers: HandWorker[] = [];
+  for (const list of lists) {
+    workers.push(
+      await HandWorker.open({
+        '/v1/models': json({ data: [card('m', 'm'), ...list] }),
+        '/v1/completions': json({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 1 } }),
+      }),
+    );
+  }
+  const configured = workers.map(({ url }, n) => ({ id: `w${n}`, url, contract: null }));
+  try {
+    await running({ policy: 'round-robin', workers: configured }, async ({ service, url }) => {
+      const { textOnly, loraName } = await service.prompts.read(
+        'completions',
+        { model: 'sql', prompt: [1, 2, 3] },
+        new AbortController().signal,
+      );
+      assert.equal([textOnly, loraName], [false, null]);
+      const ask = async (model: string) => {
+        const response = await post(`${url}/v1/completions`, { model, prompt: [1, 2, 3] });
+        await response.arrayBuffer();
+        return [response.status, response.headers.get('x-moonroute-worker')] as const;
+      };
+      const asked = new Set<string | null>();
+      for (let i = 0; i < 8; i++) {
+        const [status, worker] = await ask('sql');
+        assert.is(status, 200);
+        asked.add(worker);
+      }
+      assert.equal([...asked].sort(), ['w0', 'w1']);
+      assert.is(workers[2]!.count('/v1/completions'), 0);
+      assert.is((await ask('none'))[0], 404);
+      for (let i = 0; i < 3; i++) await ask('m');
+      assert.is(workers[2]!.count('/v1/completions'), 1);
+    });
+  } finally {
+    for (const worker of workers) await worker.close();
+  }
+});
+
+test('close abandons a reload at once, while requests under way still have their time', async () => {
+  let answer: () => void = () => undefined;
+  const worker = await HandWorker.open({
+    '/v1/completions': (response) => {
+      answer = () => json({ choices: [] })(response, '', undefined as never);
+    },
+  });
+  const slow = await HandWorker.open({ '/health': silent });
+  const { log } = keptLog('silent');
+  const config = (workers: ConfigInput['workers']) => checkConfig({ listen: { port: 0 }, workers });
+  const first = { id: 'a', url: worker.url, contract: null };
+  const { service, url, reload, close } = await startService(config([first]), { log });
+  try {
+    const asked = post(`${url}/v1/completions`, { prompt: [1, 2, 3] });
+    await until('the request', () => worker.count('/v1/completions') === 1);
+    const reloading = reload(config([first, { id: 's', url: slow.url }])).catch((error) => error);
+    await until('the reload', () => slow.count('/health') === 1);
+    const closed = close();
+    assert.is((await reloading).code, 'reload-abandoned');
+    assert.is(service.active, 1);
+    answer();
+    answer = () => undefined;
+    assert.is((await asked).status, 200);
+    await closed;
+  } finally {
+    answer();
+    await close();
+    await worker.close();
+    await slow.close();
+  }
+});
 
 test('where it can’t listen it throws, and closes what it had opened', async () => {
   const taken = createServer().listen(0, '127.0.0.1');

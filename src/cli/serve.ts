@@ -1,5 +1,6 @@
 // `moonroute serve`: the live router. With nothing configured it routes to a simulated fleet of its own, so that there is something to see.
 import { Command, Option } from 'commander';
+import { MoonrouteError } from '../errors.js';
 import { checkConfig, type ServerConfig } from '../server/config.js';
 import { type ConfigSources, checkGathered, gatherConfig, loadConfig } from '../server/config-load.js';
 import { printedConfig } from '../server/config-print.js';
@@ -65,12 +66,15 @@ async function serve(options: Options): Promise<void> {
         : checkConfig(withFleet(gathered.document, embedded.settings), { env: process.env, origins: gathered.origins });
     const log = createLog(config.log.level);
     for (const note of gathered.notes) log.warn({}, note);
-    running = await startService(config, { log });
+    running = await startService(config, { log, signal: signals.ending });
     say(running, config, embedded, options);
     log.info({ url: running.url, workers: config.workers.length, simulated: embedded !== null }, 'listening');
     const service = running;
     const isEmbedded = embedded !== null;
     await signals.untilEnd(() => reload(service, sources, isEmbedded, log));
+  } catch (error) {
+    // Told to end while it started.
+    if (!isAbandoned(error)) throw error;
   } finally {
     await running?.close();
     await embedded?.close();
@@ -99,24 +103,29 @@ async function reload(
     log.info({ file: loaded.file, added, removed, changed }, 'workers reloaded');
     if (kept.length > 0) log.warn({ settings: kept }, 'these settings differ from those in force, and need a restart');
   } catch (error) {
-    log.error({ error: (error as Error).message }, 'workers could not all be reloaded');
+    const { code, message } = error as MoonrouteError;
+    if (isAbandoned(error)) log.info({}, 'the reload is abandoned: the server ends');
+    else if (CHANGES_NOTHING.has(code)) log.error({ error: message }, 'not reloaded: nothing has changed');
+    else log.error({ error: message }, 'workers could not all be reloaded');
   }
+}
+
+/** Refusals of a reload as a whole. */
+const CHANGES_NOTHING: ReadonlySet<string> = new Set(['worker-spec', 'router-full', 'too-many-workers']);
+
+function isAbandoned(error: unknown): boolean {
+  return error instanceof MoonrouteError && error.code === 'reload-abandoned';
 }
 
 /** The process' signals: the first to end ends in order, a second one at once. */
 class Signals {
-  #ended = false;
-  #end: () => void = () => undefined;
-  readonly #over = new Promise<void>((resolve) => {
-    this.#end = resolve;
-  });
+  readonly #ending = new AbortController();
   #reload: (() => Promise<void>) | null = null;
   /** Reloads follow one another. */
   #reloads: Promise<void> = Promise.resolve();
   readonly #onEnd = (): void => {
-    if (this.#ended) process.exit(1);
-    this.#ended = true;
-    this.#end();
+    if (this.ending.aborted) process.exit(1);
+    this.#ending.abort();
   };
   readonly #onReload = (): void => {
     this.#reloads = this.#reloads.then(() => this.#reload?.());
@@ -126,12 +135,18 @@ class Signals {
     process.on('SIGTERM', this.#onEnd).on('SIGINT', this.#onEnd).on('SIGHUP', this.#onReload);
   }
 
-  /** Resolves at the first signal to end; meanwhile `reload` is run at each SIGHUP. */
+  /** Aborted by the first signal to end. */
+  get ending(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  /** Resolves at the first signal to end, whatever is being reloaded then; meanwhile `reload` is run at each SIGHUP. */
   async untilEnd(reload: () => Promise<void>): Promise<void> {
     this.#reload = reload;
-    await this.#over;
+    if (!this.ending.aborted) {
+      await new Promise((resolve) => this.ending.addEventListener('abort', resolve, { once: true }));
+    }
     this.#reload = null;
-    await this.#reloads;
   }
 
   close(): void {

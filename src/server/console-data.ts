@@ -34,7 +34,7 @@ export interface WorkerData extends Pick<RegisteredWorker, 'id' | 'healthy' | 'a
   readonly ranks: readonly RankData[];
 }
 
-/** A request that ended, with its place in the row of all. */
+/** A request that ended and was not refused, with its place in the row of all. */
 export type RequestData = EndedRequest & { readonly number: number };
 
 export interface ConsoleData {
@@ -57,6 +57,8 @@ export interface ConsoleData {
   readonly workersLeftOut: number;
   readonly store: (Omit<StoreStreamStatus, 'lastSequence'> & { readonly lastSequence: string | null }) | null;
   readonly prompts: PromptStats;
+  /** Requests since start that were refused before they were routed; they are in no other figure, and not listed. */
+  readonly refused: number;
   /** The last ones, oldest first. */
   readonly requests: readonly RequestData[];
   readonly warnings: readonly Warning[];

@@ -55,6 +55,7 @@ export function createConsole(sources: ConsoleSources): Console {
   const faults = new Map<string, number>();
   const codes = new BoundedCodes();
   let count = 0;
+  let refused = 0;
   const files: Readonly<Record<string, ConsoleFile>> = {
     'console.js': { body: script, type: 'text/javascript; charset=utf-8' },
     'console.css': { body: styles, type: 'text/css; charset=utf-8' },
@@ -62,6 +63,11 @@ export function createConsole(sources: ConsoleSources): Console {
   return {
     observer: {
       ended(request) {
+        // Anybody can be refused, as often as they like: that must neither push requests out of sight nor thin out what sums say.
+        if (request.outcome === 'refused') {
+          refused++;
+          return;
+        }
         count++;
         requests.push(kept(request, count));
         if (requests.length > REQUESTS_KEPT) requests.shift();
@@ -95,6 +101,7 @@ export function createConsole(sources: ConsoleSources): Console {
         workersLeftOut: registered.length - workers.length,
         store: store === null ? null : { ...store, lastSequence: textOf(store.lastSequence) },
         prompts: sources.prompts.stats(),
+        refused,
         requests: requests.filter(({ number }) => number > after),
       };
       return { ...data, warnings: warningsOf(data, series.totals(at)) };

@@ -4,7 +4,7 @@ export { configJsonSchema } from './config-json-schema.js';
 export { type ConfigSources, type GatheredConfig, loadConfig } from './config-load.js';
 export { printedConfig } from './config-print.js';
 export { createLog, type LogTarget } from './log.js';
-export { type RunningService, startService } from './service.js';
+export { type RunningService, type StartOptions, startService } from './service.js';
 export type {
   EndedRequest,
   PreparedPrompt,

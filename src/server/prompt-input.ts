@@ -21,8 +21,8 @@ export type PromptInput =
       readonly kind: 'ask';
       readonly fields: TokenizeFields;
       /**
-       * What else of the request may stand in a chat's prompt, by the model's template, and is no field of `/tokenize`: tools that are chosen, a
-       * format that is asked for. 'text' and 'chat' have nothing of the kind.
+       * What a chat's template may do more with than write messages: tools, a choice among them or a format, of which `/tokenize` is not told all,
+       * and arguments of the client's own. Each such combination is trusted by itself.
        */
       readonly variant: string;
     }
@@ -105,6 +105,7 @@ function chatInput(body: Body): PromptInput {
   if (hasTools) variant.push('tools');
   if (hasTools && !isAbsent(choice) && choice !== 'auto') variant.push('choice');
   if (!isAbsent(format)) variant.push('format');
+  if (!isAbsent(body['chat_template_kwargs'])) variant.push('arguments');
   return { kind: 'ask', fields: { messages, ...given(body, CHAT_FIELDS) }, variant: variant.join(' ') };
 }
 

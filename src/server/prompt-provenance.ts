@@ -31,6 +31,8 @@ export interface ProvenanceRules {
   readonly saltMode: 'prefixed' | 'raw';
 }
 
+/** What makes the prompt as true or false. Readers differ in what else they take for either. */
+const FLAGS = ['add_generation_prompt', 'continue_final_message', 'add_special_tokens'] as const;
 /** Longest salt that can be a namespace. */
 const MAX_SALT_BYTES = 4096;
 /** Longest name of a field that is repeated to people. */
@@ -50,7 +52,9 @@ export function provenanceOf(kind: PromptKind, body: Body, { registry, saltMode 
   const reason =
     fieldReason(kind, body) ??
     (kind === 'chat' ? messagesReason(body['messages']) : null) ??
-    (known === null ? no('unknown-model', 'no worker lists the model that is asked for') : null) ??
+    (known === null
+      ? no('unknown-model', 'no worker lists the model that is asked for, or workers differ in what it is')
+      : null) ??
     (hasSalt && saltMode === 'raw'
       ? no('raw-salt', 'salts are forwarded as they are, and such prompts get no shared credit')
       : null) ??
@@ -80,9 +84,14 @@ function fieldReason(kind: PromptKind, body: Body): Reason | null {
     return no('prompt-changed', `${changing} changes the prompt, or how it is computed, in a way that is not modelled`);
   if (unknown !== null)
     return no('unknown-field', `what ${JSON.stringify(unknown.slice(0, MAX_SHOWN))} does to the prompt is not known`);
+  const strange = FLAGS.find((flag) => !isAbsent(body[flag]) && typeof body[flag] !== 'boolean');
+  if (strange !== undefined) return no('prompt-changed', `${strange} is neither true nor false`);
   // The engine gives the logprobs of an echoed prompt by computing all of it; in a chat even if nobody asked for them.
-  if (body['echo'] === true && (kind === 'chat' || !isAbsent(body['logprobs']))) {
+  if (mayBeOn(body['echo']) && (kind === 'chat' || !isAbsent(body['logprobs']))) {
     return no('prompt-changed', 'echo has the engine compute the whole prompt');
+  }
+  if (mayBeOn(body['use_beam_search']) && !isAbsent(body['cache_salt'])) {
+    return no('prompt-changed', 'with use_beam_search the engine leaves the salt out of its hashes');
   }
   // vLLM leaves the tools out of the prompt then, or not, as it was started.
   if (body['tool_choice'] === 'none' && !isAbsent(body['tools'])) {
@@ -92,6 +101,11 @@ function fieldReason(kind: PromptKind, body: Body): Reason | null {
     );
   }
   return null;
+}
+
+/** Whether the engine may take a flag for true: it does so with more than `true`. */
+function mayBeOn(flag: unknown): boolean {
+  return !isAbsent(flag) && flag !== false;
 }
 
 function messagesReason(messages: unknown): Reason | null {

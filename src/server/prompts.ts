@@ -5,14 +5,16 @@ import { type Clock, systemClock } from '../live/clock.js';
 import type { ServerConfig } from './config.js';
 import { estimatedTokens, promptInput, type TokenizeFields, tooLong } from './prompt-input.js';
 import { provenanceOf } from './prompt-provenance.js';
+import { questionOf } from './prompt-question.js';
 import { LocalTokenizer } from './tokenizer-local.js';
-import { COMPARED_PROMPTS, LocalTrust, PLAIN_VARIANTS, WorkerTrust } from './tokenizer-trust.js';
+import { LocalTrust, PLAIN_VARIANTS, WorkerTrust } from './tokenizer-trust.js';
 import { type Tokenised, WorkerTokenizer } from './tokenizer-worker.js';
 import type {
   PreparedPrompt,
   PromptKind,
   PromptReader,
   PromptStats,
+  RawFields,
   ServerLog,
   TokenSource,
   WorkerRegistry,
@@ -21,7 +23,7 @@ import type {
 /** What a reader is made with. */
 export interface PromptReaderOptions {
   readonly config: Pick<ServerConfig, 'tokenizer' | 'salt'> & { readonly limits: { readonly promptTokens: number } };
-  readonly registry: Pick<WorkerRegistry, 'list' | 'knows'>;
+  readonly registry: Pick<WorkerRegistry, 'list' | 'knows' | 'listedBy'>;
   readonly log: ServerLog;
   /** Default the platform's. */
   readonly fetch?: typeof fetch;
@@ -45,10 +47,21 @@ interface Found {
   readonly tokens: Uint32Array | null;
   readonly tokenCount: number;
   readonly source: TokenSource;
-  /** Of requests like it. */
-  readonly variant: string;
+  /** How they were come by; null where nobody tokenised. */
+  readonly made: Made | null;
   /** Why there are none. */
   readonly reason: Reason | null;
+  /** Why they may not be the engine's. */
+  readonly doubt: Reason | null;
+}
+
+/** What is to be thought of anew when the engine counts otherwise. */
+interface Made {
+  readonly by: 'local' | 'worker';
+  /** Of requests like it. */
+  readonly variant: string;
+  /** For the local tokenizer its shape, for workers the name of what they said. */
+  readonly name: string;
 }
 
 class Reader implements PromptReader {
@@ -59,8 +72,8 @@ class Reader implements PromptReader {
   readonly #localTrust = new LocalTrust();
   readonly #workers: WorkerTokenizer;
   readonly #workerTrust = new WorkerTrust();
-  /** Variants of prompts that were handed out and are not ended yet, to judge what engines report of them. */
-  readonly #variants = new WeakMap<PreparedPrompt, string>();
+  /** How prompts that were handed out and are not ended yet were made, to judge what engines report of them. */
+  readonly #made = new WeakMap<PreparedPrompt, Made>();
   readonly #bySource: Record<TokenSource, number> = { ids: 0, local: 0, worker: 0, none: 0 };
   readonly #notProven: Record<string, number> = {};
 
@@ -80,32 +93,37 @@ class Reader implements PromptReader {
     });
   }
 
-  async read(kind: PromptKind, body: Body, signal: AbortSignal): Promise<PreparedPrompt> {
+  async read(kind: PromptKind, body: Body, signal: AbortSignal, raw: RawFields | null = null): Promise<PreparedPrompt> {
     const { registry, config } = this.#options;
     const { loraName, cacheSalt, reason } = provenanceOf(kind, body, { registry, saltMode: config.salt.mode });
-    const { tokens, tokenCount, source, ...found } = await this.#find(kind, body, signal);
-    const distrusted = source === 'worker' && !this.#workerTrust.trusts(found.variant) ? UNCONFIRMED : null;
-    const why = found.reason ?? reason ?? distrusted;
+    const { tokens, tokenCount, source, made, ...found } = await this.#find(kind, body, signal, raw);
+    const why = found.reason ?? reason ?? found.doubt;
     const prompt = { tokens, tokenCount, source, textOnly: why === null, loraName, cacheSalt, reason: why };
     this.#bySource[source]++;
     if (why !== null) this.#notProven[why.code] = (this.#notProven[why.code] ?? 0) + 1;
-    this.#variants.set(prompt, found.variant);
+    if (made !== null) this.#made.set(prompt, made);
     return prompt;
   }
 
   reported(prompt: PreparedPrompt, promptTokens: number): void {
-    const variant = this.#variants.get(prompt);
+    const made = this.#made.get(prompt);
     // Of other prompts it is known that the engine may count otherwise, or not known that it may not.
-    if (variant === undefined || !(prompt.reason === null || COUNTED.has(prompt.reason.code))) return;
+    if (made === undefined || !(prompt.reason === null || COUNTED.has(prompt.reason.code))) return;
+    const { by, variant, name } = made;
     const agrees = promptTokens === prompt.tokenCount;
     const seen = `${prompt.tokenCount} tokens prepared, ${promptTokens} counted by the engine`;
-    if (prompt.source === 'local' && !agrees) {
-      this.#disagree(`${variant}: ${seen}`);
-    } else if (prompt.source === 'worker') {
-      if (!agrees) this.#workers.forget();
-      if (!this.#workerTrust.take(variant, agrees)) return;
-      if (agrees) this.#log.info({ variant }, "engines confirm workers' /tokenize, which proves prompts from now on");
-      else this.#log.warn({ variant }, `engines contradict workers' /tokenize, which proves nothing now: ${seen}`);
+    if (by === 'local') {
+      // What was made before trust was lost is no news.
+      if (!agrees && this.#localTrust.trusts(name)) this.#disagree(`${variant}: ${seen}`);
+      return;
+    }
+    if (!agrees) this.#workers.forget(name);
+    if (!this.#workerTrust.take(variant, agrees)) return;
+    if (agrees) {
+      this.#log.info({ variant }, "engines confirm workers' /tokenize, which proves prompts from now on");
+    } else {
+      this.#workers.forgetAll(variant);
+      this.#log.warn({ variant }, `engines contradict workers' /tokenize, which proves nothing now: ${seen}`);
     }
   }
 
@@ -118,24 +136,25 @@ class Reader implements PromptReader {
     };
   }
 
-  async #find(kind: PromptKind, body: Body, signal: AbortSignal): Promise<Found> {
+  async #find(kind: PromptKind, body: Body, signal: AbortSignal, raw: RawFields | null): Promise<Found> {
     const input = promptInput(kind, body, this.#most);
     if (input.kind === 'none') return without(input);
     if (input.kind === 'ids') {
       const { tokens } = input;
-      return { tokens, tokenCount: tokens.length, source: 'ids', variant: 'ids', reason: null };
+      return { tokens, tokenCount: tokens.length, source: 'ids', made: null, reason: null, doubt: null };
     }
     const { fields, variant } = input;
     const shape = PLAIN_VARIANTS.has(variant) ? (this.#local?.shapeOf(fields) ?? null) : null;
     if (shape !== null && this.#localTrust.trusts(shape)) {
       const tokens = this.#local!.tokenise(fields);
-      if (tokens !== null) return this.#bounded(tokens, 'local', variant);
+      if (tokens !== null) return this.#bounded(tokens, { by: 'local', variant, name: shape }, null);
     }
-    const json = jsonOf(fields);
-    if (json === null) return without({ ...TOO_DEEP, tokenCount: 0 });
+    const question = questionOf(fields, raw);
+    if (question === null) return without({ ...TOO_DEEP, tokenCount: 0 });
     const { model } = body;
     const named = typeof model === 'string' && this.#options.registry.knows(model) !== null ? model : null;
-    const answer = await this.#workers.tokenise(json, named, signal);
+    const { json, exact } = question;
+    const answer = await this.#workers.tokenise(json, variant, named, signal);
     if ('fault' in answer) {
       return without({
         code: 'tokenize-failed',
@@ -144,17 +163,21 @@ class Reader implements PromptReader {
       });
     }
     if (shape !== null && !answer.cached) this.#compare(fields, shape, answer);
-    return this.#bounded(answer.tokens, 'worker', variant);
+    const distrust = this.#workerTrust.trusts(variant) ? null : UNCONFIRMED;
+    return this.#bounded(answer.tokens, { by: 'worker', variant, name: answer.key }, exact ? distrust : REWRITTEN);
   }
 
-  #bounded(tokens: Uint32Array, source: TokenSource, variant: string): Found {
+  #bounded(tokens: Uint32Array, made: Made, doubt: Reason | null): Found {
     if (tokens.length > this.#most) return without(tooLong(tokens.length, this.#most));
-    return { tokens, tokenCount: tokens.length, source, variant, reason: null };
+    return { tokens, tokenCount: tokens.length, source: made.by, made, reason: null, doubt };
   }
 
   /** Has the local tokenizer do what a worker did, when there is time, and compares. */
   #compare(fields: TokenizeFields, shape: string, { tokens, key }: Tokenised): void {
-    if (!this.#localTrust.wants(shape, key)) return;
+    if (!this.#localTrust.wants(shape, key)) {
+      this.#localTrust.pass();
+      return;
+    }
     setImmediate(() => {
       if (!this.#localTrust.wants(shape, key)) return;
       const ours = this.#local!.tokenise(fields);
@@ -168,14 +191,18 @@ class Reader implements PromptReader {
       }
       this.#localTrust.agree(shape, key);
       if (this.#localTrust.trusts(shape)) {
-        this.#log.info({ shape, prompts: COMPARED_PROMPTS }, 'local tokenizer agrees with the workers, and is used');
+        this.#log.info(
+          { shape, prompts: this.#localTrust.needed },
+          'local tokenizer agrees with the workers, and is used',
+        );
       }
     });
   }
 
   #disagree(detail: string): void {
     if (!this.#localTrust.disagree(detail)) return;
-    this.#log.warn({}, `local tokenizer disagrees with the workers, and is not used any more: ${detail}`);
+    const prompts = this.#localTrust.needed;
+    this.#log.warn({ prompts }, `local tokenizer disagrees with the workers, and has to prove itself anew: ${detail}`);
   }
 }
 
@@ -184,24 +211,19 @@ const UNCONFIRMED: Reason = {
   code: 'tokenize-unconfirmed',
   text: "engines have not confirmed what workers' /tokenize says of such requests",
 };
+const REWRITTEN: Reason = {
+  code: 'prompt-changed',
+  text: 'the prompt holds numbers, or names that look like numbers, and the text that they stood in is not at hand',
+};
 
 /** Reasons against the proof that say nothing against the tokens. */
 const COUNTED: ReadonlySet<string> = new Set([UNCONFIRMED.code, 'raw-salt', 'bad-salt', 'unknown-model']);
 
 function without({ code, text, tokenCount }: Reason & { readonly tokenCount: number }): Found {
-  return { tokens: null, tokenCount, source: 'none', variant: 'none', reason: { code, text } };
+  return { tokens: null, tokenCount, source: 'none', made: null, reason: { code, text }, doubt: null };
 }
 
 /** What is tokenised, about. */
 function textOf(fields: TokenizeFields, json: string): string {
   return 'prompt' in fields ? fields.prompt : json;
-}
-
-/** The question as JSON; null where it nests deeper than can be written. */
-function jsonOf(fields: TokenizeFields): string | null {
-  try {
-    return JSON.stringify(fields);
-  } catch {
-    return null;
-  }
 }

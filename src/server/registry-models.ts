@@ -55,6 +55,46 @@ export function sortModels(cards: readonly ModelCard[], base: string | null): Mo
   };
 }
 
+/** Names under which requests may ask, by what all workers list. */
+export class ListedNames {
+  readonly #names = new Map<string, { readonly kinds: Set<'model' | 'adapter'>; readonly workers: string[] }>();
+  /** Workers that list the model. */
+  #serving = 0;
+
+  /** Takes in what one worker lists. */
+  add(worker: string, { models, adapters }: ModelNames): void {
+    if (models.length > 0) this.#serving++;
+    for (const name of models) this.#add(name, 'model', worker);
+    for (const name of adapters) this.#add(name, 'adapter', worker);
+  }
+
+  /** What a name is; null for one that nobody lists, and for one that is not the same thing everywhere. */
+  kindOf(name: string): 'model' | 'adapter' | null {
+    const { kinds } = this.#names.get(name) ?? {};
+    return kinds?.size === 1 ? [...kinds][0]! : null;
+  }
+
+  /** Names that some workers list as an adapter, and others as the model's. */
+  disputed(): readonly string[] {
+    return [...this.#names].filter(([, { kinds }]) => kinds.size > 1).map(([name]) => name);
+  }
+
+  /** The workers that list a name, where a request for it would fail at others; null where the router finds them itself, or all have it. */
+  listedBy(name: string): readonly string[] | null {
+    const found = this.#names.get(name);
+    if (found === undefined) return null;
+    const { kinds, workers } = found;
+    if (kinds.size > 1) return workers;
+    return kinds.has('model') && workers.length < this.#serving ? workers : null;
+  }
+
+  #add(name: string, kind: 'model' | 'adapter', worker: string): void {
+    const { kinds, workers } = this.#names.get(name) ?? { kinds: new Set(), workers: [] };
+    this.#names.set(name, { kinds: kinds.add(kind), workers });
+    workers.push(worker);
+  }
+}
+
 function isName(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= MAX_NAME;
 }

@@ -7,8 +7,9 @@ import type { LiveStreams } from '../live/live-streams.js';
 import type { Router } from '../router/router.js';
 import type { WorkerId } from '../router/worker-info.js';
 import type { ServerConfig } from './config.js';
+import { MOST_RANKS } from './config-router.js';
 import { pinned, type Resolve, systemResolve } from './registry-address.js';
-import { firstModel, type ModelNames, sortModels } from './registry-models.js';
+import { firstModel, ListedNames, type ModelNames, sortModels } from './registry-models.js';
 import { checkSpec } from './registry-spec.js';
 import { type FactChange, type WorkerFacts, WorkerWatch } from './registry-watch.js';
 import type { RegisteredWorker, ServerLog, WorkerRegistry, WorkerSpec } from './types.js';
@@ -30,11 +31,18 @@ export const MAX_WORKERS = 1024;
 const MAX_CONTRACT_BYTES = 4 << 20;
 /** Workers of a configuration that are added at the same time. */
 const ADDS_AT_ONCE = 32;
+/** Names that a line of the log shows. */
+const NAMES_SHOWN = 8;
 const NO_MODELS: ModelNames = { models: [], adapters: [] };
 
 /** Makes one without workers: `reload` adds those of the configuration. @throws ConfigError `network` */
 export function createRegistry(options: RegistryOptions): WorkerRegistry {
   return new Registry(options);
+}
+
+/** A worker that is being added. */
+interface Attempt {
+  readonly ranks: number;
 }
 
 /** A worker with what is known of it. */
@@ -65,12 +73,14 @@ class Registry implements WorkerRegistry {
   readonly #clock: Clock;
   readonly #entries = new Map<string, Entry>();
   /** Of each worker that is being added, the latest attempt. */
-  readonly #adding = new Map<string, symbol>();
+  readonly #adding = new Map<string, Attempt>();
+  /** Ranks of the workers that a reload is about to add: nobody else is given their room. */
+  #booked: ReadonlyMap<string, number> = new Map();
   readonly #entering = new Set<Entry>();
   #model: string | null;
   #views: ReadonlyMap<string, RegisteredWorker> | null = null;
   #list: readonly RegisteredWorker[] = [];
-  #names: ReadonlyMap<string, 'model' | 'adapter'> = new Map();
+  #names = new ListedNames();
   #reloading: Promise<unknown> = Promise.resolve();
   #closed = false;
 
@@ -93,15 +103,24 @@ class Registry implements WorkerRegistry {
   }
 
   knows(model: string): 'model' | 'adapter' | null {
-    this.#look();
-    return this.#names.get(model) ?? null;
+    return model === this.#model ? 'model' : this.#names.kindOf(model);
+  }
+
+  listedBy(model: string): readonly string[] | null {
+    return this.#names.listedBy(model);
   }
 
   async add(given: WorkerSpec, configured = false): Promise<RegisteredWorker> {
     const checked = checkSpec(given, configured);
+    this.#refuseFull([checked], new Set());
+    return this.#add(checked, configured);
+  }
+
+  /** Adds one that is checked, and that there is room for. */
+  async #add(checked: WorkerSpec, configured: boolean): Promise<RegisteredWorker> {
     const { id } = checked;
-    const attempt = Symbol(id);
-    this.#refuseFull(id);
+    if (this.#closed) throw new MoonrouteError('registry-closed', 'the registry is closed; no worker can be added.');
+    const attempt: Attempt = { ranks: checked.dpRanks.size };
     this.#adding.set(id, attempt);
     try {
       const spec = configured ? checked : await this.#pinned(checked);
@@ -144,8 +163,8 @@ class Registry implements WorkerRegistry {
     return true;
   }
 
-  reload(specs: readonly WorkerSpec[]): ReturnType<WorkerRegistry['reload']> {
-    const reload = this.#reloading.then(() => this.#reload(specs));
+  reload(specs: readonly WorkerSpec[], signal?: AbortSignal): ReturnType<WorkerRegistry['reload']> {
+    const reload = this.#reloading.then(() => this.#reload(specs, signal ?? new AbortController().signal));
     this.#reloading = reload.catch(() => undefined);
     return reload;
   }
@@ -155,12 +174,13 @@ class Registry implements WorkerRegistry {
     this.#adding.clear();
     const entries = [...this.#entries.values(), ...this.#entering];
     await Promise.all(entries.map(({ watch }) => watch.close()));
+    await this.#reloading;
   }
 
   // ---- adding ----
 
   /** Watches a worker, and tells router and streams of it after the first look: so its contract and adapters are known from the start. */
-  async #enter(entered: Pick<Entry, 'spec' | 'given' | 'configured' | 'descriptor'>, attempt: symbol): Promise<void> {
+  async #enter(entered: Pick<Entry, 'spec' | 'given' | 'configured' | 'descriptor'>, attempt: Attempt): Promise<void> {
     const { spec } = entered;
     const entry: Entry = {
       ...entered,
@@ -211,14 +231,33 @@ class Registry implements WorkerRegistry {
     );
   }
 
-  #refuseFull(id: string): void {
-    if (this.#closed) throw new MoonrouteError('registry-closed', 'the registry is closed; no worker can be added.');
-    const others = new Set([...this.#entries.keys(), ...this.#adding.keys()]);
-    others.delete(id);
-    if (others.size < MAX_WORKERS) return;
+  /**
+   * Refuses workers that there is no room for beside those that are there or on their way; before anything changes, and before they are asked.
+   * @param leaving workers that make room
+   */
+  #refuseFull(specs: readonly WorkerSpec[], leaving: ReadonlySet<string>): void {
+    const ranks = new Map<string, number>();
+    for (const [id, { spec }] of this.#entries) if (!leaving.has(id)) ranks.set(id, spec.dpRanks.size);
+    const coming = [...[...this.#adding].map(([id, { ranks }]) => [id, ranks] as const), ...this.#booked];
+    for (const [id, size] of coming) ranks.set(id, Math.max(size, ranks.get(id) ?? 0));
+    for (const { id, dpRanks } of specs) ranks.set(id, dpRanks.size);
+    const who = specs.length === 1 ? `worker ${specs[0]!.id}` : 'these workers';
+    if (ranks.size > MAX_WORKERS) {
+      throw new MoonrouteError(
+        'too-many-workers',
+        `with ${who} there would be ${ranks.size} workers, and at most ${MAX_WORKERS} can be. Remove workers that have left, or split the pool.`,
+      );
+    }
+    const all = [...ranks.values()].reduce((sum, size) => sum + size, 0);
+    const room = this.#router.stats().index.ranks;
+    if (all <= room) return;
     throw new MoonrouteError(
-      'too-many-workers',
-      `worker ${id} is one more than ${MAX_WORKERS}. Remove workers that have left, or split the pool.`,
+      'router-full',
+      `with ${who} there would be ${all} worker ranks, and this router has room for ${room}. Remove workers that have left; ${
+        all <= MOST_RANKS
+          ? 'or restart with them in the configuration, for the room is made at start, for twice the ranks that it names.'
+          : `or split the pool, for no router has room for more than ${MOST_RANKS}.`
+      }`,
     );
   }
 
@@ -233,7 +272,10 @@ class Registry implements WorkerRegistry {
     });
   }
 
-  async #reload(specs: readonly WorkerSpec[]): Promise<{ added: number; removed: number; changed: number }> {
+  async #reload(
+    specs: readonly WorkerSpec[],
+    signal: AbortSignal,
+  ): Promise<{ added: number; removed: number; changed: number }> {
     // All are looked at before anything changes.
     const checked = specs.map((spec) => checkSpec(spec, true));
     const ids = new Set(checked.map(({ id }) => id));
@@ -242,25 +284,69 @@ class Registry implements WorkerRegistry {
       throw new MoonrouteError('worker-spec', `worker ${twice.id} is configured twice; give each its own id.`);
     }
     await eachOf(checked, contractOf);
-    const outcome = { added: 0, removed: 0, changed: 0 };
-    for (const [id, { configured }] of [...this.#entries]) {
-      if (configured && !ids.has(id) && this.remove(id)) outcome.removed++;
+    this.#refuseAbandoned(signal);
+    const entries = [...this.#entries.values()];
+    const leaving = new Set(
+      entries.filter(({ configured, spec }) => configured && !ids.has(spec.id)).map(({ spec }) => spec.id),
+    );
+    this.#refuseFull(checked, leaving);
+    this.#booked = new Map(checked.map(({ id, dpRanks }) => [id, dpRanks.size]));
+    const abandon = (): void => this.#abandonAdds();
+    signal.addEventListener('abort', abandon);
+    try {
+      return await this.#replaceConfigured(checked, leaving, signal);
+    } finally {
+      signal.removeEventListener('abort', abandon);
+      this.#booked = new Map();
     }
-    const faults: unknown[] = [];
-    await eachOf(checked, async (spec) => {
+  }
+
+  async #replaceConfigured(
+    specs: readonly WorkerSpec[],
+    leaving: ReadonlySet<string>,
+    signal: AbortSignal,
+  ): Promise<{ added: number; removed: number; changed: number }> {
+    const outcome = { added: 0, removed: 0, changed: 0 };
+    for (const id of leaving) if (this.remove(id)) outcome.removed++;
+    const faults: Error[] = [];
+    const add = async (spec: WorkerSpec): Promise<void> => {
+      if (this.#closed || signal.aborted) return;
       const before = this.#entries.get(spec.id);
       try {
-        await this.add(spec, true);
+        await this.#add(spec, true);
       } catch (error) {
+        if (this.#closed || signal.aborted) return;
         this.#log.error({ worker: spec.id, code: (error as MoonrouteError).code }, (error as Error).message);
-        faults.push(error);
+        faults.push(error as Error);
         return;
       }
       if (before === undefined) outcome.added++;
       else if (this.#entries.get(spec.id) !== before) outcome.changed++;
-    });
-    if (faults.length > 0) throw faults[0];
+    };
+    // Those that lose ranks go first, and make room for the others.
+    const sizeNow = (id: string): number => this.#entries.get(id)?.spec.dpRanks.size ?? 0;
+    const shrinking = new Set(specs.filter(({ id, dpRanks }) => dpRanks.size < sizeNow(id)));
+    const others = specs.filter((spec) => !shrinking.has(spec));
+    await eachOf([...shrinking], add);
+    await eachOf(others, add);
+    this.#refuseAbandoned(signal);
+    if (faults.length > 0) {
+      const { message } = faults[0]!;
+      const words = `${faults.length} of ${specs.length} workers could not be added; of the first: ${message}`;
+      throw new MoonrouteError('reload-incomplete', words, { cause: faults[0] });
+    }
     return outcome;
+  }
+
+  /** Ends what a reload is adding; nobody waits for the answers of those workers any more. */
+  #abandonAdds(): void {
+    for (const id of this.#booked.keys()) this.#adding.delete(id);
+    for (const { spec, watch } of this.#entering) if (this.#booked.has(spec.id)) void watch.close();
+  }
+
+  #refuseAbandoned({ aborted }: AbortSignal): void {
+    if (!aborted && !this.#closed) return;
+    throw new MoonrouteError('reload-abandoned', 'the reload was abandoned, for the server ends.');
   }
 
   // ---- what workers turn out to be ----
@@ -293,6 +379,7 @@ class Registry implements WorkerRegistry {
     };
     const isListed = entries.some(({ watch }) => watch.facts.cards?.some(({ id }) => id === this.#model));
     this.#model = model ?? (isListed ? this.#model : first());
+    const listedNames = new ListedNames();
     for (const entry of entries) {
       const { cards } = entry.watch.facts;
       const listed = cards === null ? NO_MODELS : sortModels(cards, this.#model);
@@ -307,11 +394,24 @@ class Registry implements WorkerRegistry {
       }
       entry.foreign = foreign;
       entry.names = names;
+      listedNames.add(entry.spec.id, names);
       if (!entry.inRouter) continue;
       if (stays) this.#tellDraining(entry);
       else this.#retell(entry, false);
     }
+    this.#takeNames(listedNames);
     this.#changed();
+  }
+
+  #takeNames(names: ListedNames): void {
+    const before = new Set(this.#names.disputed());
+    const disputed = names.disputed().filter((name) => !before.has(name));
+    this.#names = names;
+    if (disputed.length === 0) return;
+    this.#log.warn(
+      { count: disputed.length, names: disputed.slice(0, NAMES_SHOWN) },
+      'workers disagree whether these names are the model or an adapter: such requests go to workers that list them, without shared credit',
+    );
   }
 
   /** Whether it can be given requests. */
@@ -363,12 +463,10 @@ class Registry implements WorkerRegistry {
       const out = ranks.find(({ admission }) => admission !== 'admitted');
       faults.set(String(id), out === undefined ? null : (out.admissionText ?? out.admission));
     }
-    const names = new Map<string, 'model' | 'adapter'>();
     const views = new Map<string, RegisteredWorker>();
     for (const [id, entry] of this.#entries) {
       const { spec, configured, watch } = entry;
       const { models, adapters } = entry.names;
-      for (const name of adapters) names.set(name, 'adapter');
       const fault = faults.get(id) ?? null;
       views.set(id, {
         ...spec,
@@ -379,9 +477,6 @@ class Registry implements WorkerRegistry {
         contractFault: fault === null ? null : (lackOf(spec, watch.facts) ?? fault),
       });
     }
-    for (const { models } of views.values()) for (const name of models) names.set(name, 'model');
-    if (this.#model !== null) names.set(this.#model, 'model');
-    this.#names = names;
     this.#list = [...views.values()];
     this.#views = views;
     return views;

@@ -21,6 +21,7 @@ export interface RunningService {
   /**
    * Makes the configured workers those of another configuration, and nothing else of it.
    * @returns what was done, and the settings that differ and need a restart
+   * @throws MoonrouteError `reload-abandoned` once the service is being closed, and those of `WorkerRegistry.reload`
    */
   reload(
     config: ServerConfig,
@@ -29,14 +30,21 @@ export interface RunningService {
   close(): Promise<void>;
 }
 
+/** How a service is started. */
+export interface StartOptions {
+  readonly log: ServerLog;
+  /** Abandons the start where it waits for workers. */
+  readonly signal?: AbortSignal;
+}
+
 /** For the last bytes of answers to leave, in milliseconds. */
 const LAST_BYTES = 500;
 
 /**
  * Starts a service.
- * @throws ConfigError for what its parts refuse; nothing stays open then
+ * @throws ConfigError for what its parts refuse, MoonrouteError `reload-abandoned` where the signal came first; nothing stays open then
  */
-export async function startService(config: ServerConfig, { log }: { log: ServerLog }): Promise<RunningService> {
+export async function startService(config: ServerConfig, { log, signal }: StartOptions): Promise<RunningService> {
   const options = routerOptionsOf(config);
   const { reading } = planRouter(options);
   // What has been opened so far, to be closed in the other order.
@@ -63,7 +71,7 @@ export async function startService(config: ServerConfig, { log }: { log: ServerL
     open.push(() => live.close());
     const registry = createRegistry({ router, live, config, log });
     open.push(() => registry.close());
-    await registry.reload(config.workers);
+    await registry.reload(config.workers, signal);
     const prompts = createPromptReader({ config, registry, log });
     const metrics = createMetrics({ router, live, registry, prompts });
     const console = createConsole({ router, live, registry, prompts });
@@ -84,14 +92,17 @@ export async function startService(config: ServerConfig, { log }: { log: ServerL
       },
     };
     const server = await listen(createApp(service, { metrics, console }), config, log);
+    warnOfDeno(config, log);
+    const ending = new AbortController();
     return {
       service,
       url: server.url,
       async reload(other) {
-        const done = await registry.reload(other.workers);
+        const done = await registry.reload(other.workers, ending.signal);
         return { ...done, kept: differing(config, other) };
       },
       async close() {
+        ending.abort();
         // Who asks meanwhile still hears that it is not ready.
         if (activity.active > 0) log.info({ active: activity.active }, 'draining');
         await activity.drain(config.limits.drainTime);
@@ -107,6 +118,19 @@ export async function startService(config: ServerConfig, { log }: { log: ServerL
     await closeAll();
     throw error;
   }
+}
+
+/** Limits that Node's server keeps, and Deno's has no setting for. */
+const NOT_IN_DENO = [
+  'headerBytes',
+  'headerTime',
+  'connections',
+] as const satisfies readonly (keyof ServerConfig['limits'])[];
+
+function warnOfDeno({ limits }: ServerConfig, log: ServerLog): void {
+  if (!('Deno' in globalThis)) return;
+  const settings = Object.fromEntries(NOT_IN_DENO.map((name) => [`limits.${name}`, limits[name]]));
+  log.warn(settings, 'these limits have no effect in Deno: run it in Node, or behind a proxy that bounds connections');
 }
 
 /** Why no request can be served; null when one can. */

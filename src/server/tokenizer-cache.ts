@@ -45,22 +45,22 @@ export class TokenCache {
   }
 
   set(key: string, tokens: Uint32Array, now: number): void {
-    this.#drop(key);
+    this.delete(key);
     if (this.#mostEntries === 0 || tokens.length > this.#mostTokens) return;
     this.#entries.set(key, { tokens, until: now + MAX_CACHED_MS });
     this.#tokens += tokens.length;
     while (this.#entries.size > this.#mostEntries || this.#tokens > this.#mostTokens) {
-      this.#drop(this.#entries.keys().next().value!);
+      this.delete(this.#entries.keys().next().value!);
     }
   }
 
-  clear(): void {
-    this.#entries.clear();
-    this.#tokens = 0;
-  }
-
-  #drop(key: string): void {
+  delete(key: string): void {
     this.#tokens -= this.#entries.get(key)?.tokens.length ?? 0;
     this.#entries.delete(key);
+  }
+
+  /** Drops all whose keys begin so. */
+  deleteAll(prefix: string): void {
+    for (const key of this.#entries.keys()) if (key.startsWith(prefix)) this.delete(key);
   }
 }

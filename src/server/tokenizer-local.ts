@@ -13,6 +13,15 @@ import type { TokenizeFields } from './prompt-input.js';
  * does not keep us waiting.
  */
 export const MAX_LOCAL_TEXT = 16_384;
+/**
+ * Longest run without a change from text to white space or back. Tokenizers take text apart there, and what one of them does within a piece grows
+ * faster than the piece.
+ */
+export const MAX_LOCAL_RUN = 512;
+/** Longest text for a tokenizer that takes nothing apart: it takes as long. */
+export const MAX_LOCAL_WHOLE = 2048;
+/** What is white space here and not in Python or Rust, or the other way round: templates trim it, and tokenizers take text apart at it. */
+const DISPUTED_SPACE = ['\u001c', '\u001d', '\u001e', '\u001f', '\u0085', '\ufeff'];
 /** Messages, and template arguments: templates loop over them. */
 const MAX_LOCAL_MESSAGES = 256;
 const MAX_ARGUMENTS = 16;
@@ -43,15 +52,19 @@ export class LocalTokenizer {
   readonly #tokenizer: Tokenizer;
   readonly #template: Template | null;
   readonly #specialTokens: Readonly<Record<string, string>>;
+  /** Longest text. */
+  readonly #most: number;
 
   private constructor(
     tokenizer: Tokenizer,
     template: Template | null,
     specialTokens: Readonly<Record<string, string>>,
+    most: number,
   ) {
     this.#tokenizer = tokenizer;
     this.#template = template;
     this.#specialTokens = specialTokens;
+    this.#most = most;
   }
 
   /**
@@ -70,14 +83,15 @@ export class LocalTokenizer {
     } catch (error) {
       throw new ConfigError('tokenizer-file', `${file} can't be used: ${(error as Error).message}; ${fix}.`);
     }
-    return new LocalTokenizer(tokenizer, given?.template ?? null, specialTokensOf(config));
+    const most = takesApart(json['pre_tokenizer']) ? MAX_LOCAL_TEXT : MAX_LOCAL_WHOLE;
+    return new LocalTokenizer(tokenizer, given?.template ?? null, specialTokensOf(config), most);
   }
 
   /** What prompts like this one have in common, for trust is given to shapes; null for those that are not for here. */
   shapeOf(fields: TokenizeFields): string | null {
     const special = flag(fields.add_special_tokens, !('messages' in fields));
     if (special === null) return null;
-    if ('prompt' in fields) return fields.prompt.length > MAX_LOCAL_TEXT ? null : `text special=${special}`;
+    if ('prompt' in fields) return isForHere(fields.prompt, this.#most) ? `text special=${special}` : null;
     const { chat_template_kwargs: kwargs, tools } = fields;
     const generation = flag(fields.add_generation_prompt, true);
     const goesOn = flag(fields.continue_final_message, false);
@@ -86,7 +100,9 @@ export class LocalTokenizer {
     const messages = fields.messages.length > MAX_LOCAL_MESSAGES ? null : plainMessages(fields.messages);
     if (messages === null) return null;
     const length = messages.reduce((sum, { role, content }) => sum + role.length + content.length, 0);
-    if (length > MAX_LOCAL_TEXT) return null;
+    // A template may put them one right behind the other.
+    if (length > this.#most) return null;
+    if (!isForHere(messages.map(({ role, content }) => role + content).join(''), this.#most)) return null;
     const systems = messages.filter(({ role }) => role === 'system').length;
     const turns = messages.length - systems > 1 ? 'several' : 'one';
     const more = `systems=${Math.min(systems, 2)} turns=${turns} arguments=${isMap(kwargs)}`;
@@ -115,6 +131,22 @@ export class LocalTokenizer {
   }
 }
 
+/** Whether it is tokenised here fast, and as at a worker. */
+function isForHere(text: string, most: number): boolean {
+  if (text.length > most || hasDisputedSpace(text)) return false;
+  for (const [run] of text.matchAll(/\s+|\S+/g)) if (run.length > MAX_LOCAL_RUN) return false;
+  return true;
+}
+
+/** Whether a tokenizer looks at pieces of a text, not at the whole of it at once. */
+function takesApart(preTokenizer: unknown): boolean {
+  return isMap(preTokenizer) && !(preTokenizer['type'] === 'Metaspace' && preTokenizer['split'] === false);
+}
+
+function hasDisputedSpace(text: string): boolean {
+  return DISPUTED_SPACE.some((space) => text.includes(space));
+}
+
 /** A flag of a request; null for what may or may not be taken for one. */
 function flag(value: unknown, fallback: boolean): boolean | null {
   if (isAbsent(value)) return fallback;
@@ -126,7 +158,9 @@ function arePlainArguments(kwargs: unknown): boolean {
   if (!isMap(kwargs)) return false;
   const entries = Object.entries(kwargs);
   const isPlain = (value: unknown): boolean =>
-    value === null || typeof value === 'boolean' || (typeof value === 'string' && value.length <= MAX_ARGUMENT);
+    value === null ||
+    typeof value === 'boolean' ||
+    (typeof value === 'string' && value.length <= MAX_ARGUMENT && !hasDisputedSpace(value));
   return entries.length <= MAX_ARGUMENTS && entries.every(([name, value]) => !RESERVED.has(name) && isPlain(value));
 }
 

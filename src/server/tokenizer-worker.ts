@@ -20,7 +20,7 @@ export interface NotTokenised {
 }
 
 export interface WorkerTokenizerOptions extends HttpParts {
-  readonly registry: Pick<WorkerRegistry, 'list' | 'knows'>;
+  readonly registry: Pick<WorkerRegistry, 'list' | 'knows' | 'listedBy'>;
   /** Milliseconds for all that one prompt costs. */
   readonly time: number;
   readonly cacheEntries: number;
@@ -63,19 +63,30 @@ export class WorkerTokenizer {
     return { entries: this.#cache.entries, hits: this.#hits, misses: this.#misses };
   }
 
-  /** Forgets all answers. */
-  forget(): void {
-    this.#cache.clear();
+  /** Forgets the answer to one prompt. */
+  forget(key: string): void {
+    this.#cache.delete(key);
+  }
+
+  /** Forgets all answers to prompts of a variant. */
+  forgetAll(variant: string): void {
+    this.#cache.deleteAll(prefixOf(variant));
   }
 
   /**
    * Tokens of a prompt. Never throws.
    * @param fields of the question, an object as JSON
+   * @param variant of the request, see prompt-input.ts: answers are kept apart by it
    * @param model as the request names it; null where it names none that is known
    */
-  async tokenise(fields: string, model: string | null, signal: AbortSignal): Promise<Tokenised | NotTokenised> {
+  async tokenise(
+    fields: string,
+    variant: string,
+    model: string | null,
+    signal: AbortSignal,
+  ): Promise<Tokenised | NotTokenised> {
     const body = model === null ? fields : `{"model":${JSON.stringify(model)},${fields.slice(1)}`;
-    const key = createHmac('sha256', this.#secret).update(body).digest('base64');
+    const key = prefixOf(variant) + createHmac('sha256', this.#secret).update(body).digest('base64');
     const known = this.#cache.get(key, this.#options.clock.now());
     if (known !== null) {
       this.#hits++;
@@ -147,7 +158,10 @@ export class WorkerTokenizer {
   #candidates(model: string | null): readonly RegisteredWorker[] {
     const { registry } = this.#options;
     const isAdapter = model !== null && registry.knows(model) === 'adapter';
-    return registry.list().filter(({ healthy, adapters }) => healthy && (!isAdapter || adapters.includes(model)));
+    const listed = model === null ? null : registry.listedBy(model);
+    return registry
+      .list()
+      .filter(({ id, healthy, adapters }) => healthy && (!isAdapter || adapters.includes(model)) && isIn(listed, id));
   }
 
   async #askOne(
@@ -167,6 +181,14 @@ export class WorkerTokenizer {
       return { fault: (error as WorkerHttpError).message, isFinal: false };
     }
   }
+}
+
+function isIn(ids: readonly string[] | null, id: string): boolean {
+  return ids === null || ids.includes(id);
+}
+
+function prefixOf(variant: string): string {
+  return `${variant}:`;
 }
 
 /** The tokens of an answer; null where it is none, or contradicts itself. */

@@ -50,12 +50,22 @@ export interface WorkerRegistry {
   remove(id: WorkerId): boolean;
   /** Whether new requests may go to it. */
   setDraining(id: WorkerId, draining: boolean): boolean;
-  /** Makes the configured workers those given; others stay. */
+  /**
+   * Makes the configured workers those given; others stay.
+   * @param signal abandons it; what was done until then stays
+   * @throws MoonrouteError `worker-spec`, `router-full`, `too-many-workers`: nothing has changed then; `reload-abandoned`; `reload-incomplete`, where single workers fail
+   */
   reload(
     specs: readonly WorkerSpec[],
+    signal?: AbortSignal,
   ): Promise<{ readonly added: number; readonly removed: number; readonly changed: number }>;
-  /** Names under which a request may ask: the model's, and every adapter's. */
+  /** Names under which a request may ask: the model's, and every adapter's. Null too where workers disagree over what a name is (`listedBy`). */
   knows(model: string): 'model' | 'adapter' | null;
+  /**
+   * The only workers that requests under a name may go to: those that list it, where others that serve do not, or where workers disagree over what
+   * it is. Null where nothing has to be kept to: all list it, nobody does, or it is an adapter, which the router looks after.
+   */
+  listedBy(model: string): readonly string[] | null;
   close(): Promise<void>;
 }
 
@@ -81,14 +91,24 @@ export interface PreparedPrompt {
 /** The kinds of requests that have prompts. */
 export type PromptKind = 'chat' | 'completions';
 
+/** The JSON text of one of a request's fields, as the client wrote it; null for a field that the request does not have. */
+export type RawFields = (name: string) => string | null;
+
 /** Turns request bodies into prompts. */
 export interface PromptReader {
   /**
    * The prompt of a parsed request body. Never throws for what the body holds; a worker that is asked has a bounded time.
    * @param signal ends when the client has gone
+   * @param raw the body's own text, so that workers are asked for exactly what the engine gets. Without it a prompt with what JSON can write in
+   *   several ways, such as numbers, is not proven
    */
-  read(kind: PromptKind, body: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<PreparedPrompt>;
-  /** The engine reported so many prompt tokens for what was prepared: local tokenisation that disagrees is not believed any more. */
+  read(
+    kind: PromptKind,
+    body: Readonly<Record<string, unknown>>,
+    signal: AbortSignal,
+    raw?: RawFields | null,
+  ): Promise<PreparedPrompt>;
+  /** The engine reported so many prompt tokens for what was prepared: local tokenisation that disagrees has to prove itself anew. */
   reported(prompt: PreparedPrompt, promptTokens: number): void;
   stats(): PromptStats;
 }

@@ -14,6 +14,8 @@ export interface PromptBenchOptions {
 export class PromptBench {
   readonly lines: string[] = [];
   readonly workers: RegisteredWorker[];
+  /** The only workers that list a name. */
+  readonly listed: Record<string, readonly string[]> = {};
   readonly reader: PromptReader;
 
   constructor(options: PromptBenchOptions = {}) {
@@ -44,6 +46,7 @@ export class PromptBench {
       config: { tokenizer, salt: { mode: saltMode }, limits: { promptTokens } },
       registry: {
         list: () => this.workers,
+        listedBy: (name) => this.listed[name] ?? null,
         knows: (name) => (name === 'm' ? 'model' : adapters.includes(name) ? 'adapter' : null),
       },
       log: { debug: line, info: line, warn: line, error: line },

@@ -6,8 +6,15 @@ import { ConfigError } from '../../errors.js';
 import type { ServerConfig } from '../config.js';
 import { ApiError } from './errors.js';
 
-/** Which door a request wants to go through. */
-export type Door = 'client' | 'admin';
+/** Which door a request wants to go through. `either` opens with both kinds of keys. */
+export type Door = 'client' | 'admin' | 'either';
+
+/** Who was let in. */
+export interface Caller {
+  /** The same for the same key, and not the key; empty for whoever needs none and has none. */
+  readonly id: string;
+  readonly isAdmin: boolean;
+}
 
 /** Longest key that is looked at: longer ones are hashed no more than anybody else's. */
 const MAX_KEY_CHARACTERS = 1024;
@@ -28,30 +35,29 @@ export class Keys {
   }
 
   /**
-   * Refuses who has no key for the door.
+   * Says who asks, and refuses who has no key for the door.
    * @param authorization the header; null for none
    * @param host the `host` header. Where everybody may do everything, a browser that was led here by a name must not: names of others can point to
    *   this machine, its own addresses can not be taken by them.
    * @throws ApiError 401, 403
    */
-  check(door: Door, authorization: string | null, host: string | null): void {
+  check(door: Door, authorization: string | null, host: string | null): Caller {
     if (this.open) {
-      if (door === 'admin' && !isOwnName(host)) {
-        throw new ApiError(
-          403,
-          'host-not-allowed',
-          'without keys, administration answers to addresses and localhost only. Ask by address, or configure auth.adminKeys.',
-        );
-      }
-      return;
+      if (isOwnName(host)) return { id: '', isAdmin: true };
+      throw new ApiError(
+        403,
+        'host-not-allowed',
+        'without keys, only requests to addresses and localhost are served. Ask by address, or configure auth.clientKeys and auth.adminKeys.',
+      );
     }
-    if (door === 'client' && this.#client.length === 0) return;
     const given = bearerOf(authorization);
+    const hashed = digest(given ?? '');
+    const isClient = given !== null && matches(hashed, this.#client);
+    const isAdmin = given !== null && matches(hashed, this.#admin);
+    const caller = { id: isClient || isAdmin ? hashed.toString('hex') : '', isAdmin };
+    const opens = { client: isClient, admin: isAdmin, either: isClient || isAdmin };
+    if (opens[door] || (door !== 'admin' && this.#client.length === 0)) return caller;
     if (given === null) throw unauthorised('no bearer key was given. Send `authorization: Bearer KEY`.');
-    const hashed = digest(given);
-    const isClient = matches(hashed, this.#client);
-    const isAdmin = matches(hashed, this.#admin);
-    if (door === 'client' ? isClient : isAdmin) return;
     if (isClient || isAdmin) {
       throw new ApiError(403, 'wrong-kind-of-key', `this needs a key for ${door === 'client' ? 'clients' : 'admins'}.`);
     }

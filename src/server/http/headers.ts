@@ -56,7 +56,11 @@ function kept(given: HeaderList, isKept: (name: string) => boolean): string[] {
 
 /** Headers that `connection` declares to be about the connection; null for none. */
 function namedByConnection(given: HeaderList): ReadonlySet<string> | null {
-  const value = headerValue(given, 'connection');
-  if (value === null || /^(keep-alive|close)$/i.test(value)) return null;
-  return new Set(value.split(',').map((name) => name.trim().toLowerCase()));
+  let named: Set<string> | null = null;
+  for (let i = 0; i < given.length; i += 2) {
+    if (given[i]!.toLowerCase() !== 'connection' || /^(keep-alive|close)$/i.test(given[i + 1]!)) continue;
+    named ??= new Set();
+    for (const name of given[i + 1]!.split(',')) named.add(name.trim().toLowerCase());
+  }
+  return named;
 }

@@ -19,6 +19,12 @@ export interface JsonObject {
 /** Deepest nesting: schemas of tools are the deepest things in a request. */
 const MAX_DEPTH = 128;
 
+/**
+ * Most values, for each costs many times its bytes. Token ids don't count: in a list of plain values each is no larger than its text, and the body's own
+ * bound is enough.
+ */
+const MAX_VALUES = 250_000;
+
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
@@ -30,9 +36,10 @@ const CLOSE_OBJECT = 0x7d;
 
 /**
  * Reads a JSON object.
- * @throws ApiError 400 `invalid-json`, `duplicate-field`
+ * @throws ApiError 400 `invalid-json`, `too-many-values`, `duplicate-field`
  */
 export function readJsonObject(bytes: Uint8Array): JsonObject {
+  refuseCostly(bytes);
   let fields: unknown;
   try {
     // In Node faster than a strict TextDecoder, and as strict.
@@ -59,6 +66,38 @@ export function withValue(bytes: Uint8Array, { start, end }: Place, value: unkno
   return changed;
 }
 
+/** Refuses what would cost more to parse than a request is worth, by a look at its brackets and commas; it may be no JSON. @throws ApiError */
+function refuseCostly(bytes: Uint8Array): void {
+  const endOfFlatList = flatLists(bytes);
+  let values = 0;
+  let depth = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    switch (bytes[at]) {
+      case QUOTE:
+        at = endOfText(bytes, at) - 1;
+        break;
+      case OPEN_OBJECT:
+      case OPEN_LIST: {
+        values++;
+        const close = bytes[at] === OPEN_LIST ? endOfFlatList(at) : null;
+        if (close !== null) at = close;
+        else if (++depth > MAX_DEPTH) throw new ApiError(400, 'invalid-json', 'the body is nested too deeply.');
+        break;
+      }
+      case CLOSE_OBJECT:
+      case CLOSE_LIST:
+        depth--;
+        break;
+      case COMMA:
+        values++;
+        break;
+    }
+    if (values > MAX_VALUES) {
+      throw new ApiError(400, 'too-many-values', `the body has more than ${MAX_VALUES} values besides token ids.`);
+    }
+  }
+}
+
 /** Places of the outermost values of what is known to be a JSON object. @throws ApiError */
 function scan(bytes: Uint8Array): Map<string, Place> {
   const places = new Map<string, Place>();
@@ -71,13 +110,7 @@ function scan(bytes: Uint8Array): Map<string, Place> {
     places.set(name, trimmed(bytes, start, at));
     name = null;
   };
-  const nextOf = [QUOTE, OPEN_LIST, OPEN_OBJECT].map((byte) => seeker(bytes, byte));
-  /** The closing bracket of a list of plain values, such as a prompt of ids, which need not be looked through; null for others. */
-  const closing = seeker(bytes, CLOSE_LIST);
-  const endOfFlatList = (at: number): number | null => {
-    const close = closing(at);
-    return nextOf.every((next) => next(at + 1) > close) ? close : null;
-  };
+  const endOfFlatList = flatLists(bytes);
   for (let at = 0; at < bytes.length; at++) {
     switch (bytes[at]) {
       case QUOTE: {
@@ -104,7 +137,6 @@ function scan(bytes: Uint8Array): Map<string, Place> {
           break;
         }
         open.push(bytes[at] === OPEN_OBJECT ? new Set() : null);
-        if (open.length > MAX_DEPTH) throw new ApiError(400, 'invalid-json', 'the body is nested too deeply.');
         break;
       }
       case CLOSE_OBJECT:
@@ -124,6 +156,19 @@ function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString('utf8');
 }
 
+/**
+ * Finds the closing bracket of a list of plain values, such as a prompt of ids, which need not be looked through; null for other lists. Is to be asked
+ * of opening brackets in turn.
+ */
+function flatLists(bytes: Uint8Array): (at: number) => number | null {
+  const nextOf = [QUOTE, OPEN_LIST, OPEN_OBJECT].map((byte) => seeker(bytes, byte));
+  const closing = seeker(bytes, CLOSE_LIST);
+  return (at) => {
+    const close = closing(at);
+    return close < bytes.length && nextOf.every((next) => next(at + 1) > close) ? close : null;
+  };
+}
+
 /** Finds the next such byte from `at` on, where `at` only grows: the text is gone through once, however often is asked. */
 function seeker(bytes: Uint8Array, byte: number): (at: number) => number {
   let next = -1;
@@ -136,10 +181,11 @@ function seeker(bytes: Uint8Array, byte: number): (at: number) => number {
   };
 }
 
-/** Behind the closing quote of the text that begins at `at`. */
+/** Behind the closing quote of the text that begins at `at`; the end where it is never closed. */
 function endOfText(bytes: Uint8Array, at: number): number {
   for (let next = at + 1; ; ) {
     const close = bytes.indexOf(QUOTE, next);
+    if (close < 0) return bytes.length;
     let slashes = 0;
     while (bytes[close - 1 - slashes] === BACKSLASH) slashes++;
     if (slashes % 2 === 0) return close + 1;

@@ -1,5 +1,5 @@
 // The app on a socket: Node's server with every bound of the configuration, or Deno's own where this runs in Deno.
-import { createServer, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import type { Hono } from 'hono';
@@ -7,6 +7,7 @@ import { ConfigError } from '../../errors.js';
 import type { ServerConfig } from '../config.js';
 import type { ServerLog } from '../types.js';
 import { refuseOpen } from './auth.js';
+import { Connections } from './connections.js';
 
 /** A server that listens. */
 export interface Listening {
@@ -70,15 +71,21 @@ async function listenInNode(
   { listen: { host, port }, limits }: Pick<ServerConfig, 'listen' | 'limits'>,
   log: ServerLog,
 ): Promise<Listening> {
+  const connections = new Connections();
   const server = createAdaptorServer({
     fetch: app.fetch,
     // The web's own classes stay as they are for whoever else is in this process.
     overrideGlobalObjects: false,
-    createServer,
+    createServer: ((options: ServerOptions, handle: RequestListener) =>
+      createServer(options, connections.oneAtATime(handle))) as typeof createServer,
     serverOptions: serverOptionsOf(limits),
   }) as Server;
   server.maxConnections = limits.connections;
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => sayBroken(error, socket));
+  connections.bound(server);
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (connections.isAnswering(socket)) socket.destroy();
+    else sayBroken(error, socket);
+  });
   let saidAt = Number.NEGATIVE_INFINITY;
   server.on('drop', () => {
     const now = performance.now();

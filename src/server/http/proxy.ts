@@ -5,13 +5,15 @@ import { setImmediate } from 'node:timers';
 import { CACHE_SALT_PREFIX } from '../../events/namespace.js';
 import type { Decision } from '../../router/decision.js';
 import type { EndedRequest, PreparedPrompt, PromptKind } from '../types.js';
+import type { BodyShare } from './body-budget.js';
 import { decisionHeaders } from './decision-said.js';
 import { decisionPart, NO_DECISION, NO_WORKER, predictedTokens, promptPart, requestId } from './ended.js';
 import { ApiError, apiErrorOf, ClientGone, clientGoneResponse } from './errors.js';
 import type { Exchange, Sink } from './exchange.js';
 import { headerValue, requestHeaders, responseHeaders } from './headers.js';
-import { withValue } from './json-text.js';
+import { type Place, withValue } from './json-text.js';
 import type { HttpParts } from './parts.js';
+import { rawFieldsOf } from './raw-fields.js';
 import { type ReadBody, readRequestBody } from './request-body.js';
 import { type Answer, WorkerFailed } from './upstream.js';
 import { type UsageReader, usageReader } from './usage.js';
@@ -21,6 +23,17 @@ const UNAVAILABLE = new Set([502, 503, 504]);
 const MAX_COUNT = 0xffff_ffff;
 
 type Outcome = EndedRequest['outcome'];
+
+/** What is needed of a body until a worker answers. What it was parsed to is larger than its bytes, and is not. */
+interface Forwarded {
+  readonly bytes: Uint8Array;
+  readonly share: BodyShare;
+  readonly isStream: boolean;
+  /** What the client expects at most; 0 where it does not say. */
+  readonly outputTokens: number;
+  /** A salt that is to be prefixed. */
+  readonly salt: { readonly text: string; readonly place: Place } | null;
+}
 
 /** Serves one request. Resolves when its answer has begun; never rejects. */
 export async function proxy(kind: PromptKind, exchange: Exchange, parts: HttpParts): Promise<Response> {
@@ -36,7 +49,7 @@ class ProxiedRequest {
   readonly #started = performance.now();
   #leave: (() => void) | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #body: ReadBody | null = null;
+  #body: Forwarded | null = null;
   #prompt: PreparedPrompt | null = null;
   #model = '';
   #decision: Decision | null = null;
@@ -82,10 +95,12 @@ class ProxiedRequest {
 
   async #read(): Promise<void> {
     const { service } = this.#parts;
-    this.#body = await readRequestBody(this.#exchange, this.#parts);
-    const { fields } = this.#body;
+    const body = await readRequestBody(this.#exchange, this.#parts);
+    this.#body = forwardedOf(body, service.config.salt.mode);
+    const { fields } = body;
     this.#checkModel(fields['model']);
-    const prompt = await service.prompts.read(this.#kind, fields, this.#exchange.breaker.signal);
+    const raw = rawFieldsOf(body);
+    const prompt = await service.prompts.read(this.#kind, fields, this.#exchange.breaker.signal, raw);
     this.#exchange.breaker.throwIfBroken();
     const most = service.config.limits.promptTokens;
     if (prompt.reason?.code === 'prompt-too-long' || prompt.tokenCount > most) {
@@ -102,7 +117,7 @@ class ProxiedRequest {
     if (typeof model !== 'string')
       throw new ApiError(400, 'invalid-model', 'model must be a text.', { param: 'model' });
     const { registry, config } = this.#parts.service;
-    if (registry.knows(model) === null) {
+    if (registry.knows(model) === null && registry.listedBy(model) === null) {
       if (config.model === null && registry.list().every(({ models }) => models.length === 0)) {
         throw new ApiError(503, 'no-workers', 'no worker has told its model yet; try again.', {
           headers: { 'retry-after': '1' },
@@ -120,7 +135,9 @@ class ProxiedRequest {
 
   /** The answer of the chosen worker, or of the runner-up. @throws WorkerFailed, ApiError, and why it was broken off */
   async #answer(): Promise<Answer> {
-    let decision = this.#route(null);
+    const { registry } = this.#parts.service;
+    const listed = this.#model === '' ? null : registry.listedBy(this.#model);
+    let decision = this.#route(listed);
     for (;;) {
       let failed: Answer | WorkerFailed;
       const answered = this.#waitFor(decision);
@@ -135,7 +152,7 @@ class ProxiedRequest {
         answered();
       }
       this.#parts.observers.fault(failed instanceof WorkerFailed ? `worker-${failed.how}` : 'worker-unavailable');
-      const next = this.#retried ? null : this.#runnerUp(decision);
+      const next = this.#retried ? null : this.#runnerUp(decision, listed);
       if (next === null) {
         if (failed instanceof WorkerFailed) throw failed;
         return failed;
@@ -156,7 +173,7 @@ class ProxiedRequest {
       loraName,
       cacheSalt,
       allowed,
-      expectedOutputTokens: outputTokensOf(this.#body!.fields),
+      expectedOutputTokens: this.#body!.outputTokens,
       now,
     });
     this.#decisionTime += performance.now() - now;
@@ -165,11 +182,9 @@ class ProxiedRequest {
   }
 
   /** A decision without the worker that failed, whose lease ends; null when nobody else may serve. */
-  #runnerUp({ worker, lease }: Decision): Decision | null {
-    const others = this.#parts.service.registry
-      .list()
-      .map(({ id }) => id)
-      .filter((id) => id !== worker.id);
+  #runnerUp({ worker, lease }: Decision, listed: readonly string[] | null): Decision | null {
+    const allowed = listed ?? this.#parts.service.registry.list().map(({ id }) => id);
+    const others = allowed.filter((id) => id !== worker.id);
     lease.fail(performance.now());
     if (others.length === 0) return null;
     try {
@@ -186,7 +201,7 @@ class ProxiedRequest {
   #waitFor({ rank, lease }: Decision): () => void {
     const { unanswered } = this.#parts;
     const ahead = unanswered.get(rank) ?? 0;
-    if (ahead === 0 && this.#body!.fields['stream'] === true) lease.admitted(performance.now());
+    if (ahead === 0 && this.#body!.isStream) lease.admitted(performance.now());
     unanswered.set(rank, ahead + 1);
     return () => {
       const left = (unanswered.get(rank) ?? 1) - 1;
@@ -210,10 +225,8 @@ class ProxiedRequest {
 
   /** The body as the worker gets it: the client's own, but for the salt's prefix. */
   #bytes(): Uint8Array {
-    const { bytes, fields, place } = this.#body!;
-    const { cache_salt: salt } = fields;
-    if (this.#parts.service.config.salt.mode === 'raw' || typeof salt !== 'string' || salt === '') return bytes;
-    return withValue(bytes, place('cache_salt')!, CACHE_SALT_PREFIX + salt);
+    const { bytes, salt } = this.#body!;
+    return salt === null ? bytes : withValue(bytes, salt.place, CACHE_SALT_PREFIX + salt.text);
   }
 
   // ---- passing the answer on ----
@@ -244,13 +257,13 @@ class ProxiedRequest {
       end: () => {
         if (this.#ended) return;
         sink.end();
-        this.#finish(outcomeOf(status), true);
+        this.#finish(outcomeOf(status), { later: true, isWorkers: UNAVAILABLE.has(status) });
       },
       fail: () => {
         if (this.#ended) return;
         this.#parts.observers.fault('worker-mid-stream');
         sink.break();
-        this.#finish('failed');
+        this.#finish('failed', { isWorkers: true });
       },
     });
     if (!this.#held) answer.resume();
@@ -288,7 +301,7 @@ class ProxiedRequest {
     this.#status = refusal.status;
     const wasAsked = this.#decision !== null;
     this.#parts.observers.fault(refusal.code);
-    this.#finish(wasAsked ? 'failed' : 'refused');
+    this.#finish(wasAsked ? 'failed' : 'refused', { isWorkers: cause instanceof WorkerFailed });
     const headers =
       wasAsked && this.#prompt !== null
         ? decisionHeaders(this.#decision!, this.#prompt, this.#parts.service.config.blockSize, this.#id)
@@ -296,19 +309,23 @@ class ProxiedRequest {
     return refusal.response(headers);
   }
 
-  /** @param later once the last bytes have gone out: what is counted must not hold them up */
-  #finish(outcome: Outcome, later = false): void {
+  /**
+   * @param later once the last bytes have gone out: what is counted must not hold them up
+   * @param isWorkers it ended so by the worker's fault, for which it may be passed over. A deadline of ours is none, and neither is an answer with
+   *   500: the request may have asked for it.
+   */
+  #finish(outcome: Outcome, { later = false, isWorkers = false } = {}): void {
     if (this.#ended) return;
     this.#ended = true;
     clearTimeout(this.#timer);
     this.#body?.share.end();
     const now = performance.now();
-    if (later) setImmediate(() => this.#account(outcome, now));
-    else this.#account(outcome, now);
+    if (later) setImmediate(() => this.#account(outcome, isWorkers, now));
+    else this.#account(outcome, isWorkers, now);
   }
 
   /** Tells lease, prompts and observers of the end. */
-  #account(outcome: Outcome, now: number): void {
+  #account(outcome: Outcome, isWorkers: boolean, now: number): void {
     const { service, observers } = this.#parts;
     const usage = this.#reader?.usage() ?? null;
     const generated = usage?.generatedTokens ?? this.#reader?.generated ?? 0;
@@ -318,7 +335,7 @@ class ProxiedRequest {
       if (outcome === 'completed') {
         if (generated > 0) lease.progress(generated, now);
         lease.complete(now, { cachedTokens: usage?.cachedTokens ?? null });
-      } else if (outcome === 'failed') lease.fail(now);
+      } else if (isWorkers) lease.fail(now);
       else lease.cancel(now);
     }
     const prompt = this.#prompt;
@@ -353,6 +370,13 @@ class ProxiedRequest {
 function outcomeOf(status: number): Outcome {
   if (status >= 500) return 'failed';
   return status < 300 ? 'completed' : 'refused';
+}
+
+function forwardedOf({ bytes, share, fields, place }: ReadBody, mode: 'prefixed' | 'raw'): Forwarded {
+  const { cache_salt: text, stream } = fields;
+  const isPrefixed = mode === 'prefixed' && typeof text === 'string' && text !== '';
+  const salt = isPrefixed ? { text, place: place('cache_salt')! } : null;
+  return { bytes, share, isStream: stream === true, outputTokens: outputTokensOf(fields), salt };
 }
 
 /** What the client expects at most; 0 where it does not say. */

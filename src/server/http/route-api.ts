@@ -11,7 +11,8 @@ import { ApiError, apiErrorOf, ClientGone, clientGoneResponse } from './errors.j
 import type { Exchange } from './exchange.js';
 import { headerValue } from './headers.js';
 import type { HttpParts } from './parts.js';
-import { readRequestBody } from './request-body.js';
+import { rawFieldsWithin } from './raw-fields.js';
+import { type ReadBody, readRequestBody } from './request-body.js';
 import { LEASE_REPORTS, type LeaseReport, RouteLeases } from './route-leases.js';
 
 const MAX_COUNT = 0xffff_ffff;
@@ -68,14 +69,15 @@ export class RouteApi {
   async report(exchange: Exchange, id: string, what: string): Promise<Response> {
     try {
       const { keys } = this.#parts;
-      keys.check('client', headerValue(exchange.headers, 'authorization'), headerValue(exchange.headers, 'host'));
+      const { headers } = exchange;
+      const caller = keys.check('either', headerValue(headers, 'authorization'), headerValue(headers, 'host'));
       if (!(LEASE_REPORTS as readonly string[]).includes(what)) {
         throw new ApiError(404, 'unknown-report', `reports are ${LEASE_REPORTS.join(', ')}.`);
       }
       const body = await readRequestBody(exchange, this.#parts);
       body.share.end();
       const { generated_tokens: generated = 0, cached_tokens: cached = null } = checked(reportSchema, body.fields);
-      this.#leases.report(id, what as LeaseReport, { generated, cached });
+      this.#leases.report(id, what as LeaseReport, { generated, cached }, caller);
       return json(200, {});
     } catch (error) {
       return this.#refusal(error);
@@ -90,7 +92,8 @@ export class RouteApi {
     try {
       // What others' requests have put where is shown by an explanation: that is for administrators.
       const door = explain ? 'admin' : 'client';
-      keys.check(door, headerValue(exchange.headers, 'authorization'), headerValue(exchange.headers, 'host'));
+      const { headers } = exchange;
+      const caller = keys.check(door, headerValue(headers, 'authorization'), headerValue(headers, 'host'));
       leave = service.activity.begin();
       if (leave === null) throw new ApiError(503, 'shutting-down', 'this router is shutting down.');
       const body = await readRequestBody(exchange, this.#parts);
@@ -98,16 +101,17 @@ export class RouteApi {
       const fields = checked(routeSchema, body.fields);
       const opens = fields.lease === 'open' && !explain;
       if (opens) this.#leases.refuseFull();
-      const { request, prompt } = await this.#requestOf(fields, exchange.breaker.signal);
+      const { request, prompt } = await this.#requestOf(fields, body, exchange.breaker.signal);
       const now = performance.now();
       const decision = service.router.route({ ...request, now, explain });
       const decisionTime = performance.now() - now;
       const end = this.#reportEnd(id, started, decisionTime, decision, prompt);
+      let lease = 'none';
       if (opens) {
         decision.lease.attach({
           ended: ({ outcome, cachedTokens, generatedTokens }) => end(outcome, cachedTokens, generatedTokens),
         });
-        this.#leases.keep(id, decision.lease);
+        lease = this.#leases.keep(decision.lease, caller);
       } else {
         decision.lease.cancel(performance.now());
         end('completed', null, 0);
@@ -116,7 +120,7 @@ export class RouteApi {
       const url = service.registry.get(decision.worker.id)?.url ?? null;
       const said = {
         request_id: id,
-        lease: opens ? id : 'none',
+        lease,
         url,
         ...decisionJson(decision, blockSize),
         prompt: { source: prompt.source, tokens: prompt.tokenCount, text_only: prompt.textOnly, reason: prompt.reason },
@@ -135,6 +139,7 @@ export class RouteApi {
   /** @throws ApiError */
   async #requestOf(
     fields: RouteBody,
+    body: ReadBody,
     gone: AbortSignal,
   ): Promise<{ readonly request: RouteRequest; readonly prompt: PreparedPrompt }> {
     const given = [fields.tokens, fields.local_hashes, fields.chat, fields.completions].filter(
@@ -143,7 +148,7 @@ export class RouteApi {
     if (given.length !== 1) {
       throw new ApiError(400, 'route-request', 'give one of tokens, local_hashes, chat and completions.');
     }
-    const prompt = await this.#promptOf(fields, gone);
+    const prompt = await this.#promptOf(fields, body, gone);
     const most = this.#parts.service.config.limits.promptTokens;
     if (prompt.reason?.code === 'prompt-too-long' || prompt.tokenCount > most) {
       throw new ApiError(400, 'prompt-too-long', `the prompt has more than ${most} tokens (limits.promptTokens).`);
@@ -155,14 +160,21 @@ export class RouteApi {
       textOnly,
       loraName,
       cacheSalt,
-      allowed: fields.allowed ?? null,
+      allowed: this.#allowedOf(fields),
       expectedOutputTokens: fields.expected_output_tokens ?? 0,
       sharedCacheMultiplier: fields.shared_cache_multiplier ?? null,
     };
     return { request, prompt };
   }
 
-  async #promptOf(fields: RouteBody, gone: AbortSignal): Promise<PreparedPrompt> {
+  /** Whoever the request may go to: those that it names, and those that have its model. Null for all. */
+  #allowedOf({ allowed = null, chat, completions }: RouteBody): readonly string[] | null {
+    const model = (chat ?? completions)?.['model'];
+    const listed = typeof model === 'string' ? this.#parts.service.registry.listedBy(model) : null;
+    return allowed === null || listed === null ? (allowed ?? listed) : allowed.filter((id) => listed.includes(id));
+  }
+
+  async #promptOf(fields: RouteBody, body: ReadBody, gone: AbortSignal): Promise<PreparedPrompt> {
     const { service } = this.#parts;
     const isBody = fields.chat !== undefined || fields.completions !== undefined;
     if (fields.text_only === true && (isBody || !service.config.provenance.route)) {
@@ -175,8 +187,10 @@ export class RouteApi {
         { param: 'text_only' },
       );
     }
-    if (fields.chat !== undefined) return service.prompts.read('chat', fields.chat, gone);
-    if (fields.completions !== undefined) return service.prompts.read('completions', fields.completions, gone);
+    for (const kind of ['chat', 'completions'] as const) {
+      const given = fields[kind];
+      if (given !== undefined) return service.prompts.read(kind, given, gone, rawFieldsWithin(body, kind));
+    }
     const textOnly = fields.text_only === true;
     const tokens = fields.tokens === undefined ? null : idsOf(fields.tokens);
     if (tokens === null && fields.token_count === undefined) {

@@ -1,6 +1,8 @@
 // Leases of decisions that somebody else carries out (`POST /route`): kept here by name, since the router keeps none alive, until they are reported
 // ended or have not been heard of for too long. Their number is bounded.
+import { randomBytes } from 'node:crypto';
 import type { Lease } from '../../router/leases.js';
+import type { Caller } from './auth.js';
 import { ApiError } from './errors.js';
 
 /** Most leases that are kept at once. */
@@ -14,6 +16,8 @@ export type LeaseReport = (typeof LEASE_REPORTS)[number];
 
 interface Kept {
   readonly lease: Lease;
+  /** Who opened it. */
+  readonly owner: string;
   expires: number;
 }
 
@@ -37,15 +41,26 @@ export class RouteLeases {
     throw new ApiError(503, 'too-many-leases', `${MAX_LEASES} leases are open; end some, or ask without a lease.`);
   }
 
-  keep(id: string, lease: Lease): void {
-    this.#kept.set(id, { lease, expires: performance.now() + this.#lifetime });
+  /** Keeps a lease for whoever opened it. Returns its name, which nobody can guess. */
+  keep(lease: Lease, owner: Caller): string {
+    const id = `mr-${randomBytes(16).toString('hex')}`;
+    this.#kept.set(id, { lease, owner: owner.id, expires: performance.now() + this.#lifetime });
     this.#timer ??= unreferenced(setInterval(() => this.#expire(performance.now()), LOOK_EVERY_MS));
+    return id;
   }
 
-  /** A report. @throws ApiError 404 `unknown-lease` */
-  report(id: string, what: LeaseReport, numbers: { readonly generated: number; readonly cached: number | null }): void {
+  /**
+   * A report, from whoever opened the lease or from an administrator. That a worker failed is believed of administrators alone: otherwise any client
+   * could have workers passed over. @throws ApiError 404 `unknown-lease`
+   */
+  report(
+    id: string,
+    what: LeaseReport,
+    numbers: { readonly generated: number; readonly cached: number | null },
+    caller: Caller,
+  ): void {
     const kept = this.#kept.get(id);
-    if (kept === undefined) {
+    if (kept === undefined || (kept.owner !== caller.id && !caller.isAdmin)) {
       throw new ApiError(404, 'unknown-lease', 'there is no such lease; it has ended, or expired.');
     }
     const { lease } = kept;
@@ -55,8 +70,8 @@ export class RouteLeases {
     if (what === 'admitted') lease.admitted(now);
     else if (what === 'prefilled') lease.prefilled(now);
     else if (what === 'complete') lease.complete(now, { cachedTokens: numbers.cached });
-    else if (what === 'fail') lease.fail(now);
-    else if (what === 'cancel') lease.cancel(now);
+    else if (what === 'fail' && caller.isAdmin) lease.fail(now);
+    else if (what === 'fail' || what === 'cancel') lease.cancel(now);
     if (lease.outcome !== null) this.#forget(id);
   }
 

@@ -51,6 +51,8 @@ const MAX_IDLE = 256;
 /** How long: less than the 5 s after which Node's and uvicorn's servers close theirs, or requests would meet the closing. */
 const IDLE_MS = 4000;
 const CONNECT_MS = 5000;
+/** A kept connection that was closed on its other side says so soon; one that ends later has worked on the request, which is not sent twice. */
+const STALE_MS = 1000;
 
 /** Asks workers; connections are kept by address. */
 export class Upstream {
@@ -67,12 +69,18 @@ export class Upstream {
    * Asks.
    * @throws WorkerFailed; the breaker's reason
    */
-  ask({ url, target, headers, body }: Question, breaker: Breaker): Promise<Answer> {
+  ask(question: Question, breaker: Breaker): Promise<Answer> {
+    return this.#ask(question, breaker, this.#agent);
+  }
+
+  /** @param agent false for a connection of its own */
+  #ask(question: Question, breaker: Breaker, agent: Agent | false): Promise<Answer> {
+    const { url, target, headers, body } = question;
     const { hostname, port } = addressOf(url);
     return new Promise((resolve, reject) => {
       if (breaker.reason !== null) return reject(breaker.reason);
       const request = httpRequest({
-        agent: this.#agent,
+        agent,
         method: 'POST',
         host: hostname,
         port,
@@ -83,14 +91,20 @@ export class Upstream {
         reject(reason);
         request.destroy();
       });
+      const asked = performance.now();
       let begun = false;
       const fail = (how: WorkerFailed['how']) => {
         if (begun) return; // the answer tells of itself
         unbound();
-        reject(new WorkerFailed(how));
         request.destroy();
+        // The worker closed a kept connection while the request was on its way, as everybody may: that is no failure, once.
+        const isSoon = performance.now() - asked < STALE_MS;
+        if (how === 'reset' && isSoon && agent !== false && request.reusedSocket && !heard()) {
+          resolve(this.#ask(question, breaker, false));
+        } else reject(new WorkerFailed(how));
       };
       let connected = false;
+      const heard = listenForBytes(request);
       boundConnect(
         request,
         () => fail('connect-timeout'),
@@ -102,7 +116,13 @@ export class Upstream {
         if (error.code?.startsWith('HPE_') === true) fail('no-http');
         else fail(connected ? 'reset' : 'connect');
       });
+      // Nobody asked for another protocol.
+      request.on('upgrade', (_, socket) => {
+        socket.destroy();
+        fail('no-http');
+      });
       request.on('response', (response) => {
+        if (!isFinal(response.statusCode)) return fail('no-http');
         const answer = new BegunAnswer(request, response, () => {
           begun = true;
           unbound();
@@ -182,6 +202,21 @@ class BegunAnswer implements Answer {
 }
 
 function ignore(): void {}
+
+/** Whether a status is one that an answer can have. */
+function isFinal(status: number | undefined): boolean {
+  return status !== undefined && status >= 200 && status <= 599;
+}
+
+/** Tells whether anything has come back for a request, on a connection that may have served others. */
+function listenForBytes(request: ClientRequest): () => boolean {
+  let heard = () => false;
+  request.on('socket', (socket) => {
+    const before = socket.bytesRead;
+    heard = () => socket.bytesRead > before;
+  });
+  return () => heard();
+}
 
 /** Calls `connected` when the request has a connection, and `tooLate` when it takes too long to get a new one. */
 function boundConnect(request: ClientRequest, tooLate: () => void, connected: () => void): void {

@@ -24,6 +24,9 @@ const NOTHING: Usage = { promptTokens: null, cachedTokens: null, generatedTokens
 const MAX_LINE_BYTES = 65_536;
 /** Last part of a whole answer that is kept: usage stands behind the text. */
 const TAIL_BYTES = 65_536;
+/** Longest usage that is looked at, and how many places that look like one: together they bound the search. */
+const MAX_USAGE_CHARACTERS = 4096;
+const MAX_PLACES = 64;
 const MAX_COUNT = 0xffff_ffff;
 
 const LINE_FEED = 0x0a;
@@ -127,7 +130,10 @@ class WholeReader implements UsageReader {
 
   usage(): Usage {
     const text = Buffer.concat(this.#parts).toString('utf8');
-    for (let at = text.lastIndexOf(NAME); at >= 0; at = at === 0 ? -1 : text.lastIndexOf(NAME, at - 1)) {
+    let at = text.length;
+    for (let places = 0; places < MAX_PLACES && at > 0; places++) {
+      at = text.lastIndexOf(NAME, at - 1);
+      if (at < 0) break;
       const found = usageOf(objectAt(text, at + NAME.length));
       if (found !== NOTHING) return found;
     }
@@ -141,7 +147,8 @@ function objectAt(text: string, at: number): unknown {
   if (opening === undefined) return undefined;
   const start = at + opening.length - 1;
   let depth = 0;
-  for (let end = start; end < text.length; end++) {
+  const last = Math.min(text.length, start + MAX_USAGE_CHARACTERS);
+  for (let end = start; end < last; end++) {
     if (text[end] === '{') depth++;
     else if (text[end] === '}' && --depth === 0) {
       try {

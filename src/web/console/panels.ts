@@ -29,13 +29,18 @@ export function showTiles(list: HTMLElement, data: ConsoleData, requests: readon
   };
   fill(
     list,
-    ...tile('Requests', `${(rate / RATE_SECONDS).toFixed(1)}/s`, `${count(data.openLeases)} under way`),
+    ...tile('Requests', `${(rate / RATE_SECONDS).toFixed(1)}/s`, requestsDetail(data)),
     ...tile('Hit rate', share(hit, sums.blocks), `of ${plural(sums.blocks, 'block')}`),
     ...tile('Routing', share(sums.achieved, sums.reachable), `of ${count(sums.reachable)} reachable`),
     ...tile('Engines confirm', share(sums.reported, sums.predicted), `of ${count(sums.predicted)} predicted`),
     ...tile('Decision', time(decision, 0.5), `99 %: ${time(decision, 0.99)}`),
     ...tile('First byte', time(first, 0.5), `99 %: ${time(first, 0.99)}`),
   );
+}
+
+function requestsDetail({ openLeases, refused }: ConsoleData): string {
+  const underWay = `${count(openLeases)} under way`;
+  return refused === 0 ? underWay : `${underWay}, ${count(refused)} refused`;
 }
 
 function tile(name: string, value: string, detail: string): HTMLElement[] {
