@@ -148,9 +148,9 @@ const rows: readonly Row[] = [
     refused: { 'status-moved': 1 },
   },
   {
-    name: 'what was received meanwhile is applied again on top',
-    lines: [put(1, 1, 1), poll(2), put(2, 2, 8), status(3, 2), drop(4, 3, 6), list(4, 5, 6, 7)],
-    complete: 3, // 8, 5 and 7
+    name: 'what was received behind the counters is applied again on top',
+    lines: [put(1, 1, 1), poll(2), put(2, 2, 8), status(3, 2), drop(4, 3, 6), put(4, 4, 9), list(4, 5, 6, 7)],
+    complete: 3, // 5, 7 and 9; 8 was stored before the list was read, which no longer has it
     accepted: 1,
   },
   {
