@@ -3,7 +3,7 @@
 // .ci/run itself and are skipped here. `npm start` serves until it is told to end: it must answer the request that it prints, and end well.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
@@ -15,15 +15,34 @@ const commands = blocks
 if (commands.length === 0) throw new Error('README.md has no console block with commands');
 const done = /^npm (test|install)$/;
 
-/** Runs a command that serves; throws unless it answers what it says may be asked. */
+/** The process of a group whose command line ends so. */
+function processOf(group, ending) {
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const [, , , , inGroup] = readFileSync(`/proc/${pid}/stat`, 'utf8')
+        .replace(/\(.*\)/, 'x')
+        .split(' ');
+      const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+        .split('\0')
+        .filter((word) => word !== '');
+      if (Number(inGroup) === group && words.slice(-ending.length).join(' ') === ending.join(' ')) return Number(pid);
+    } catch {
+      // it has ended meanwhile
+    }
+  }
+  throw new Error(`no process of the group runs ${ending.join(' ')}`);
+}
+
+/** Runs `npm start`; throws unless it answers what it says may be asked, and ends with 0 when it is told to. */
 async function serves(command) {
   const child = spawn('bash', ['-c', `exec ${command}`], { stdio: ['ignore', 'pipe', 'inherit'], detached: true });
+  const ended = once(child, 'exit');
   try {
     let request = null;
     for await (const line of createInterface({ input: child.stdout })) {
       console.log(line);
       if (/^\s*curl /.test(line)) request = line.trim();
-      if (request !== null && !request.endsWith('\\')) break;
+      if (request !== null) break;
     }
     if (request === null) throw new Error('it ended without saying what to ask');
     const { status, stdout } = spawnSync('bash', ['-c', `${request} --fail --silent --show-error`], {
@@ -31,10 +50,13 @@ async function serves(command) {
     });
     console.log(stdout);
     if (status !== 0) throw new Error(`what it says may be asked fails with ${status}`);
-  } finally {
-    process.kill(-child.pid, 'SIGTERM');
-    const [code] = await once(child, 'exit');
+    // The server itself is told, as a supervisor does; npm ends with what it ended with.
+    process.kill(processOf(child.pid, ['build/js/src/cli/main.js', 'serve']), 'SIGTERM');
+    const [code] = await ended;
     console.log(`${command} ended with ${code}`);
+    if (code !== 0) throw new Error(`${command} ended with ${code} when it was told to`);
+  } finally {
+    if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid, 'SIGKILL');
   }
 }
 
