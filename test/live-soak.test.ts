@@ -14,7 +14,7 @@ const PROMPTS = 40;
 /** Milliseconds. A tenth of it passes in some hundred steps, so that evidence does grow too old. */
 const EVIDENCE_AGE = 1500;
 /** A check may come late by as much as the process was held up since the last one, plus what timers add. */
-const LATE = 250;
+const LATE = 150;
 const RANKS = 2;
 const soakMinutes = Number(process.env['MOONROUTE_SOAK'] ?? 0);
 const seed = Number(process.env['MOONROUTE_SEED'] ?? 1);
@@ -116,6 +116,18 @@ function drawAct(random: Random): Act {
   throw new Error('no act');
 }
 
+/** Of so many steps the last ones are an outage: HTTP fails, the stream stays whole, and the oldest generation removes without a word. Then nothing but the
+ *  evidence's age ends credit. */
+const PHASE_STEPS = 2500;
+const OUTAGE_STEPS = 1000;
+const IN_OUTAGE: ReadonlySet<string> = new Set(['batch remove', 'regex', 'replica clear', 'quota', 'foreign']);
+const inOutage = (step: number): boolean => step % PHASE_STEPS >= PHASE_STEPS - OUTAGE_STEPS;
+
+function setOutage(master: SimulatedMaster, on: boolean): void {
+  for (const path of [undefined, '/get_all_keys'])
+    master.setHttpFault(on ? { kind: 'status', status: 500 } : null, path);
+}
+
 interface Tally {
   steps: number;
   credited: number;
@@ -147,19 +159,8 @@ async function soak(generation: 'A' | 'C', steps: number, until_: number): Promi
     );
     const perBlock = pool.keys(prompts[0]!).length / 2;
     await until('the first reconcile', () => pool.store.reconciled > 0);
-    for (; tally.steps < steps || performance.now() < until_; tally.steps++) {
-      const [, name, act] = drawAct(random);
-      world.look(performance.now());
-      try {
-        await act(world);
-      } catch (error) {
-        throw new Error(`step ${tally.steps}, ${name}: ${(error as Error).stack}`);
-      }
-      tally.acts[name] = (tally.acts[name] ?? 0) + 1;
-      // Some steps follow on each other at once, others leave time for what is under way.
-      await new Promise((resolve) =>
-        random.int(4) === 0 ? setTimeout(resolve, random.int(8)) : setImmediate(resolve),
-      );
+    /** Every credited object now. */
+    const check = (name: string): void => {
       const now = performance.now();
       world.look(now);
       const truth = master.truth();
@@ -177,6 +178,42 @@ async function soak(generation: 'A' | 'C', steps: number, until_: number): Promi
           }
         }
       }
+    };
+    /** Everything ordered to be lost is lost, everything is stored, and a reconcile has confirmed it. */
+    const settle = async ({ keys }: World): Promise<void> => {
+      setOutage(master, false);
+      for (let i = 0; i < 12; i++) {
+        master.burst(1);
+        await master.flushed();
+      }
+      for (const key of keys.flat()) master.putEnd(key, 'cpu', 1, { segment: 'one' });
+      await until('credit for all', () => prompts.every((prompt) => pool.credit(prompt) === prompt.blocks));
+      world.look(performance.now());
+    };
+    for (; tally.steps < steps || performance.now() < until_; tally.steps++) {
+      const outage = inOutage(tally.steps);
+      if (outage !== inOutage(tally.steps - 1)) {
+        if (outage) await settle(world);
+        setOutage(master, outage);
+      }
+      const [, name, act] = drawAct(random);
+      if (outage && !IN_OUTAGE.has(name)) {
+        await new Promise((resolve) => setTimeout(resolve, 2));
+        check(name);
+        continue;
+      }
+      world.look(performance.now());
+      try {
+        await act(world);
+      } catch (error) {
+        throw new Error(`step ${tally.steps}, ${name}: ${(error as Error).stack}`);
+      }
+      tally.acts[name] = (tally.acts[name] ?? 0) + 1;
+      // Some steps follow on each other at once, others leave time for what is under way.
+      await new Promise((resolve) =>
+        random.int(4) === 0 ? setTimeout(resolve, random.int(8)) : setImmediate(resolve),
+      );
+      check(name);
     }
     assert.is(master.queryKeyUses, 0);
   } finally {
