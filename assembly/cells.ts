@@ -22,16 +22,12 @@ export const CHILD_SPREAD: usize = 16;
 export const DIGEST_SPREAD: usize = 17;
 export const GROUP_COUNT: usize = 18;
 export const PREFIX_COUNT: usize = 19;
-export const BLOCK_SIZE: usize = 20; // tokens of a main event block
-export const STEP: usize = 21; // endpoints are multiples of so many blocks
-export const PARTIAL: usize = 22;
-export const FULL_COUNT: usize = 23; // full-attention units
-export const WINDOW_COUNT: usize = 24; // sliding-window units of more than one block
-export const STOPPED: usize = 25; // why the last walk ended (walk.ts)
-export const DROPS: usize = 26; // times that edges and residency went together
-export const LONGEST_PREFIX: usize = 27; // bytes
-export const END_MASK: usize = 28; // u64: groups that must be complete at the endpoint itself
-export const TABLE_SEED: usize = 30; // u64: this instance's hash seed
+export const STOPPED: usize = 20; // why the last walk ended (walk.ts)
+export const DROPS: usize = 21; // times that edges and residency went together
+export const LONGEST_PREFIX: usize = 22; // bytes
+export const DERIVED_EDGES: usize = 23; // of the live edges
+export const LAST_WALKED: usize = 24; // slot of the last edge that the last walk passed, 0 = none
+export const TABLE_SEED: usize = 26; // u64: this instance's hash seed
 
 export const LEARNED: usize = 0; // edges inserted
 export const REPEATED: usize = 1; // events that named a block twice
@@ -53,7 +49,8 @@ export const RUNS: usize = 16; // contiguous runs that the walks were made of
 export const MOVED_SLOTS: usize = 17;
 export const STORED_OBJECTS: usize = 18;
 export const REMOVED_OBJECTS: usize = 19;
-export const COUNTER_COUNT: usize = 20;
+export const DERIVED_BLOCKS: usize = 20; // digests computed
+export const COUNTER_COUNT: usize = 21;
 
 @inline export function cell(index: usize): u32 { return load<u32>(CELLS + (index << 2)); }
 @inline export function setCell(index: usize, value: u32): void { store<u32>(CELLS + (index << 2), value); }
@@ -61,5 +58,4 @@ export const COUNTER_COUNT: usize = 20;
 @inline export function addCount(index: usize, by: u64): void {
   store<u64>(COUNTERS + (index << 3), load<u64>(COUNTERS + (index << 3)) + by);
 }
-@inline export function endMask(): u64 { return load<u64>(CELLS + (END_MASK << 2)); }
 @inline export function tableSeed(): u64 { return load<u64>(CELLS + (TABLE_SEED << 2)); }

@@ -2,8 +2,8 @@
 // place changes, never what is known: LRU order, links and tables follow. Meant to run off the request path, within a budget.
 import { addCount, cell, MOVED_SLOTS, setCell, WALKED } from './cells';
 import {
-  adoptFollower, canFollow, chain, CONFLICT, copyHigh, doneOf, externalOf, flagsOf, FOLLOWS, freeExtent, giveSlot, highOf, linkOf, LIVE,
-  localOf, loseFollower, nextOf, parentOf, prevOf, ROOT, rootOf, setDone, setFlags, setKey, setLink, takeSlot,
+  adoptFollower, canFollow, chain, CONFLICT, copyHigh, DERIVED, doneOf, externalOf, flagsOf, FOLLOWS, freeExtent, giveSlot, highOf, KIND, kindOf, linkOf, LIVE,
+  localOf, loseFollower, nextOf, parentOf, prevOf, ROOT, setDone, setFlags, setKey, setLink, takeSlot,
 } from './slots';
 import { BY_CHILD, BY_EDGE, hashEdge, hashKey, renameEntry } from './table';
 import { adoptRecord } from './residency';
@@ -14,18 +14,17 @@ function moveEdge(from: u32, to: u32): void {
   const local = localOf(from);
   const external = externalOf(from);
   const parent = parentOf(from);
-  const root = rootOf(from);
+  const kind = kindOf(from);
   setKey(to, local, external, parent);
   copyHigh(highOf(to), highOf(from));
   setLink(to, linkOf(from));
   adoptRecord(from, to);
   setDone(to, doneOf(from));
   setDone(from, 0);
-  renameEntry(BY_EDGE, hashEdge(parent, root, local), from, to);
+  renameEntry(BY_EDGE, hashEdge(parent, kind, local), from, to);
   renameEntry(BY_CHILD, hashKey(external), from, to);
-  const before = flagsOf(to - 1);
-  const follows = !root && (before & LIVE) != 0 && externalOf(to - 1) == parent;
-  setFlags(to, (flagsOf(from) & (LIVE | CONFLICT | ROOT)) | (follows ? FOLLOWS : 0));
+  const follows = !(kind & ROOT) && (flagsOf(to - 1) & (LIVE | DERIVED)) == (LIVE | kind) && externalOf(to - 1) == parent;
+  setFlags(to, (flagsOf(from) & (LIVE | CONFLICT | KIND)) | (follows ? FOLLOWS : 0));
   const hotter = prevOf(from);
   const colder = nextOf(from);
   setFlags(from, 0);

@@ -1,19 +1,18 @@
 // The contract as the core needs it: groups merged into evaluation units, and the required object-key prefixes. The host encodes it
 // (src/core/plan.ts) at INPUT, all fields u32, little endian:
-//   groups, prefixes, block size, step, partial, full units, window units, 0, end mask (u64), table seed (u64), then
-//   per full unit {mask u64, span, tail}, per window unit {mask u64, span, needed}, per prefix {group, length, bytes padded to 4}.
+//   groups, prefixes, table seed (u64), the plan for learned edges and the one for derived ones (plan.ts), per prefix {group, length, bytes
+//   padded to 4}.
 // Prefix ids are their positions; prefixes of one group stand together.
 import {
-  CELLS, FULL_UNITS, GROUPS, GROUP_CAP, GROUP_MASKS, INPUT, INPUT_BYTES, PREFIX_BYTES, PREFIX_BYTES_MAX, PREFIX_CAP, PREFIX_GROUP, PREFIX_LENGTH,
-  PREFIX_MASK, PREFIX_TABLE, WIDE, WINDOW_UNITS,
+  CELLS, GROUPS, GROUP_CAP, GROUP_MASKS, INPUT, INPUT_BYTES, PREFIX_BYTES, PREFIX_BYTES_MAX, PREFIX_CAP, PREFIX_GROUP, PREFIX_LENGTH,
+  PREFIX_MASK, PREFIX_TABLE, WIDE,
 } from './layout';
-import {
-  BLOCK_SIZE, cell, END_MASK, FULL_COUNT, GROUP_COUNT, LONGEST_PREFIX, PARTIAL, PREFIX_COUNT, setCell, STEP, TABLE_SEED, WALKED, WINDOW_COUNT,
-} from './cells';
+import { cell, GROUP_COUNT, LONGEST_PREFIX, PREFIX_COUNT, setCell, TABLE_SEED, WALKED } from './cells';
 import { dropEverything } from './edges';
 import { emptyAmbiguous } from './ambiguous';
+import { DERIVED_PLAN, LEARNED_PLAN, takePlan } from './plan';
 
-const HEADER: usize = 48;
+const HEADER: usize = 16;
 
 /** Hash of a key prefix; reads whole words, so up to 7 bytes behind it, and masks them off. */
 @inline function hashPrefix(at: usize, length: u32): u32 {
@@ -59,28 +58,17 @@ export function findPrefix(at: usize, length: u32): i32 {
 export function configure(): bool {
   const groups = load<u32>(INPUT);
   const prefixes = load<u32>(INPUT, 4);
-  const fullUnits = load<u32>(INPUT, 20);
-  const windowUnits = load<u32>(INPUT, 24);
-  if (groups > GROUP_CAP || prefixes > PREFIX_CAP || fullUnits > groups || windowUnits > groups) return false;
-  if (groups && (!load<u32>(INPUT, 8) || !load<u32>(INPUT, 12))) return false;
-  store<u64>(CELLS + (TABLE_SEED << 2), load<u64>(INPUT, 40));
+  if (groups > GROUP_CAP || prefixes > PREFIX_CAP) return false;
+  store<u64>(CELLS + (TABLE_SEED << 2), load<u64>(INPUT, 8));
   dropEverything();
   emptyAmbiguous();
   setCell(WALKED, 0);
   setCell(GROUP_COUNT, groups);
   setCell(PREFIX_COUNT, 0);
   setCell(LONGEST_PREFIX, 0);
-  setCell(BLOCK_SIZE, load<u32>(INPUT, 8));
-  setCell(STEP, load<u32>(INPUT, 12));
-  setCell(PARTIAL, load<u32>(INPUT, 16));
-  setCell(FULL_COUNT, fullUnits);
-  setCell(WINDOW_COUNT, windowUnits);
-  store<u64>(CELLS + (END_MASK << 2), load<u64>(INPUT, 32));
-  let at = INPUT + HEADER;
-  memory.copy(FULL_UNITS, at, <usize>fullUnits << 4);
-  at += <usize>fullUnits << 4;
-  memory.copy(WINDOW_UNITS, at, <usize>windowUnits << 4);
-  at += <usize>windowUnits << 4;
+  let at = takePlan(LEARNED_PLAN, INPUT + HEADER);
+  if (at) at = takePlan(DERIVED_PLAN, at);
+  if (!at) return false;
   memory.fill(GROUPS, 0, <usize>GROUP_CAP << 3);
   memory.fill(GROUP_MASKS, 0, <usize>GROUP_CAP << 3);
   memory.fill(PREFIX_TABLE, 0, (<usize>PREFIX_MASK + 1) << 1);

@@ -2,12 +2,12 @@
 // The rules are in README.md, "Learned edges"; the names of the steps below are its words.
 import { CONFLICT_CAP, EDGE_CAP, EVENT_BLOCKS, INPUT, REQUEST } from './layout';
 import {
-  cell, CONFLICTED, CONFLICTS, CONFLICT_DROPS, count, DROPS, EDGES, EDGE_EVICTIONS, FULL_EVENTS, LEARNED, OUTRANKED,
+  cell, CONFLICTED, CONFLICTS, CONFLICT_DROPS, count, DERIVED_EDGES, DROPS, EDGES, EDGE_EVICTIONS, FULL_EVENTS, LEARNED, OUTRANKED,
   REPEATED, REPLACED, setCell, WALKED,
 } from './cells';
 import {
-  adoptFollower, ASSUMED, CONFLICT, emptySlots, externalOf, flagsOf, FOLLOWS, freeSlot, giveSlot, highOf, initSlots,
-  insertBehind, KNOWN, linkOf, LIVE, localOf, loseFollower, moveBehind, parentOf, prevOf, ROOT, rootOf, SALTED, setDone, setFlags,
+  adoptFollower, ASSUMED, CONFLICT, DERIVED, emptySlots, externalOf, flagsOf, FOLLOWS, freeSlot, giveSlot, highOf, initSlots,
+  insertBehind, kindOf, KNOWN, linkOf, LIVE, localOf, loseFollower, moveBehind, parentOf, prevOf, ROOT, SALTED, setDone, setFlags,
   setJump, setKey, setLink, takeSlot, unchain,
 } from './slots';
 import {
@@ -25,14 +25,16 @@ const SEEN: usize = REQUEST + <usize>EVENT_BLOCKS * 16;
 
 /** Removes an edge that is not conflicted from everything that knows it. */
 export function removeEdge(slot: u32): void {
+  const derived = flagsOf(slot) & DERIVED;
   unchain(slot);
   detachDigest(slot);
-  removeEdgeEntry(hashEdge(parentOf(slot), rootOf(slot), localOf(slot)), slot);
+  removeEdgeEntry(hashEdge(parentOf(slot), kindOf(slot), localOf(slot)), slot);
   removeChildEntry(hashKey(externalOf(slot)), slot);
   setFlags(slot, 0);
   loseFollower(slot);
   giveSlot(slot);
   setCell(EDGES, cell(EDGES) - 1);
+  if (derived) setCell(DERIVED_EDGES, cell(DERIVED_EDGES) - 1);
 }
 /** The edge contradicts what was learned before: it leads nowhere any more, and stays so that it is not learned again. */
 function conflict(slot: u32): void {
@@ -55,27 +57,28 @@ export function dropEverything(): void {
   }
   initSlots();
   setCell(EDGES, 0);
+  setCell(DERIVED_EDGES, 0);
   setCell(CONFLICTED, 0);
   setCell(WALKED, 0);
   setCell(DROPS, cell(DROPS) + 1);
 }
 
 /** Reads the table lines that inserting blocks `from` … will need, so that their cache misses overlap instead of queueing. */
-function touchLines(children: usize, locals: usize, from: u32, blocks: u32, parent: u64, root: u32, digests: bool): void {
+function touchLines(children: usize, locals: usize, from: u32, blocks: u32, parent: u64, kind: u32, digests: bool): void {
   let sum: u32 = 0;
   for (let i = from; i < blocks; i++) {
     const child = childAt(children, i, digests);
     sum ^= entryAt(BY_CHILD, homeOf(hashKey(child)));
-    sum ^= entryAt(BY_EDGE, homeOf(hashEdge(parent, root, load<u64>(locals + (<usize>i << 3)))));
+    sum ^= entryAt(BY_EDGE, homeOf(hashEdge(parent, kind, load<u64>(locals + (<usize>i << 3)))));
     parent = child;
-    root = 0;
+    kind = 0;
   }
   const room = EDGE_CAP - cell(EDGES);
   if (blocks - from > room) {
     let victim = prevOf(0);
     for (let left = blocks - from - room; left && victim; left--) {
       sum ^= entryAt(BY_CHILD, homeOf(hashKey(externalOf(victim))));
-      sum ^= entryAt(BY_EDGE, homeOf(hashEdge(parentOf(victim), rootOf(victim), localOf(victim))));
+      sum ^= entryAt(BY_EDGE, homeOf(hashEdge(parentOf(victim), kindOf(victim), localOf(victim))));
       victim = prevOf(victim);
     }
   }
@@ -109,8 +112,8 @@ function learnOne(hasParent: bool, parent: u64, children: usize, locals: usize, 
     return 0;
   }
   if (!hasParent) parent = 0;
-  let root: u32 = hasParent ? 0 : 1;
-  let parentSlot: u32 = hasParent ? findChild(hashKey(parent), parent) : 0;
+  let kind = hasParent ? 0 : ROOT;
+  let parentSlot: u32 = hasParent ? findChild(hashKey(parent), parent, 0) : 0;
   const assumed = hasParent && !salted && (!parentSlot || (linkOf(parentSlot) & (ASSUMED | SALTED)) != 0);
   const marks: u32 = (assumed ? ASSUMED : 0) | (salted ? SALTED : 0);
   let anchor: u32 = 0;
@@ -121,7 +124,7 @@ function learnOne(hasParent: bool, parent: u64, children: usize, locals: usize, 
     const drops = cell(DROPS);
     let slot: u32;
     if (parentSlot && (flagsOf(parentSlot + 1) & (LIVE | FOLLOWS)) == (LIVE | FOLLOWS) && localOf(parentSlot + 1) == local) slot = parentSlot + 1;
-    else slot = findEdge(parent, root, local);
+    else slot = findEdge(parent, kind, local);
     if (slot) {
       if (flagsOf(slot) & CONFLICT) return i;
       moveBehind(anchor, slot, slot);
@@ -136,11 +139,11 @@ function learnOne(hasParent: bool, parent: u64, children: usize, locals: usize, 
     } else {
       if (!touched) {
         touched = true;
-        touchLines(children, locals, i, blocks, parent, root, digests);
+        touchLines(children, locals, i, blocks, parent, kind, digests);
       }
       const hash = hashKey(child);
       let carried: u32 = 0; // a replaced edge whose known digest passes on
-      const other = findChild(hash, child);
+      const other = findChild(hash, child, 0);
       if (other) {
         if (flagsOf(other) & CONFLICT) return i;
         const assumedOther = (linkOf(other) & ASSUMED) != 0;
@@ -164,7 +167,8 @@ function learnOne(hasParent: bool, parent: u64, children: usize, locals: usize, 
         removeEdge(victim);
         count(EDGE_EVICTIONS);
       }
-      slot = insertEdge(parent, root, local, child, hash, parentSlot, marks);
+      slot = insertEdge(parent, kind, local, child, hash, parentSlot, marks);
+      count(LEARNED);
       insertBehind(anchor, slot);
       anchor = slot;
       if (carried) confirmHigh(slot, highOf(carried));
@@ -176,26 +180,26 @@ function learnOne(hasParent: bool, parent: u64, children: usize, locals: usize, 
       slot = 0;
     }
     parent = child;
-    root = 0;
+    kind = 0;
     parentSlot = slot;
   }
   return blocks;
 }
 
-@inline function insertEdge(parent: u64, root: u32, local: u64, child: u64, hash: u64, parentSlot: u32, marks: u32): u32 {
+/** Puts a new edge of that kind into slots and tables; its place in the LRU list is the caller's to give. */
+export function insertEdge(parent: u64, kind: u32, local: u64, child: u64, hash: u64, parentSlot: u32, marks: u32): u32 {
   const slot = freeSlot(parentSlot);
   takeSlot(slot);
   setCell(EDGES, cell(EDGES) + 1);
-  count(LEARNED);
   setKey(slot, local, child, parent);
   setLink(slot, marks);
-  let flags: u32 = LIVE | (root ? ROOT : 0);
+  let flags: u32 = LIVE | kind;
   if (parentSlot && parentSlot == slot - 1) flags |= FOLLOWS;
   else if (parentSlot) setJump(parentSlot, slot);
   setFlags(slot, flags);
   setDone(slot, 0);
   adoptFollower(slot);
-  insertEntry(BY_EDGE, hashEdge(parent, root, local), slot);
+  insertEntry(BY_EDGE, hashEdge(parent, kind, local), slot);
   insertEntry(BY_CHILD, hash, slot);
   return slot;
 }
@@ -206,7 +210,7 @@ export function distrust(digests: bool): void {
   const blocks = min(load<u32>(INPUT, 8), EVENT_BLOCKS);
   for (let i: u32 = 0; i < blocks; i++) {
     const child = childAt(INPUT + HEADER, i, digests);
-    const slot = findChild(hashKey(child), child);
+    const slot = findChild(hashKey(child), child, 0);
     if (slot && !(flagsOf(slot) & CONFLICT)) conflict(slot);
   }
 }

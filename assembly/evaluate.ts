@@ -1,9 +1,11 @@
 // Endpoint evaluation: the largest token count at which every group of the model can restart, from the completeness of the walked
 // blocks. The rule is README.md's "Lookup"; the host has already merged equal groups into units (src/core/plan.ts).
 // Blocks are numbered from 1 here: endpoint e means the boundary behind block e.
-import { FULL_UNITS, PATH_DONE, RESULT, WHY, WIDE, WINDOW_LOW, WINDOW_UNITS } from './layout';
-import { BLOCK_SIZE, cell, endMask, EXPLAINING, FULL_COUNT, GROUP_COUNT, PARTIAL, setCell, STEP, WINDOW_COUNT } from './cells';
-import { configured } from './contract';
+import { PATH_DONE, RESULT, WHY, WIDE, WINDOW_LOW } from './layout';
+import { cell, EXPLAINING, GROUP_COUNT, setCell } from './cells';
+import {
+  blockSizeOf, DERIVED_PLAN, endMaskOf, fullCountOf, fullUnit, isPartial, LEARNED_PLAN, stepOf, unitExtra, unitMask, unitSpan, windowCountOf, windowUnit,
+} from './plan';
 import { walk } from './walk';
 
 @inline function doneAt(block: u32): u64 {
@@ -47,16 +49,34 @@ function reachOf(mask: u64, span: u32, tail: bool, limit: u32): u32 {
   return reach;
 }
 
+/**
+ * Whether full attention lacks so much within the first `limit` blocks of the path that its reach is settled, whatever lies behind them. One unit's gap may
+ * not be enough: how far its partial tail counts depends on the units before it, which may still reach further.
+ */
+export function hasGap(plan: usize, limit: u32): bool {
+  let least = limit;
+  let most = u32.MAX_VALUE; // were all behind the limit complete
+  for (let unit: u32 = 0; unit < fullCountOf(plan); unit++) {
+    const at = fullUnit(plan, unit);
+    const mask = unitMask(at);
+    const span = unitSpan(at);
+    const tail = unitExtra(at) != 0;
+    if (most <= limit || reachOf(mask, span, false, limit) + span <= limit) most = reachOf(mask, span, tail, min(most, limit));
+    least = reachOf(mask, span, tail, least);
+  }
+  return least == most;
+}
+
 /** The largest reusable endpoint within the first `limit` blocks, in blocks. */
-function evaluate(limit: u32): u32 {
-  const step = cell(STEP);
-  const ends = endMask();
-  const windows = cell(WINDOW_COUNT);
+function evaluate(plan: usize, limit: u32): u32 {
+  const step = stepOf(plan);
+  const ends = endMaskOf(plan);
+  const windows = windowCountOf(plan);
   let reach = limit;
   // One after the other, in store order, each asked only as far as the one before reached, as vLLM does.
-  for (let unit: u32 = 0; unit < cell(FULL_COUNT); unit++) {
-    const at = FULL_UNITS + (<usize>unit << 4);
-    reach = reachOf(load<u64>(at), load<u32>(at, 8), load<u32>(at, 12) != 0, reach);
+  for (let unit: u32 = 0; unit < fullCountOf(plan); unit++) {
+    const at = fullUnit(plan, unit);
+    reach = reachOf(unitMask(at), unitSpan(at), unitExtra(at) != 0, reach);
   }
   let end = reach - (reach % step);
   for (let unit: u32 = 0; unit < windows; unit++) store<u32>(WINDOW_LOW + (<usize>unit << 2), end);
@@ -68,7 +88,7 @@ function evaluate(limit: u32): u32 {
     }
     let gap: u32 = 0;
     for (let unit: u32 = 0; unit < windows; unit++) {
-      gap = windowGap(unit, end);
+      gap = windowGap(windowUnit(plan, unit), unit, end);
       if (gap) break;
     }
     if (!gap) return end;
@@ -78,11 +98,10 @@ function evaluate(limit: u32): u32 {
   return 0;
 }
 /** The highest missing block of the unit's window that ends at `end`, 0 = none. What is verified once is not looked at again. */
-@inline function windowGap(unit: u32, end: u32): u32 {
-  const at = WINDOW_UNITS + (<usize>unit << 4);
-  const mask = load<u64>(at);
-  const span = load<u32>(at, 8);
-  const low = end - min(load<u32>(at, 12), end / span) * span;
+@inline function windowGap(at: usize, unit: u32, end: u32): u32 {
+  const mask = unitMask(at);
+  const span = unitSpan(at);
+  const low = end - min(unitExtra(at), end / span) * span;
   const lowAt = WINDOW_LOW + (<usize>unit << 2);
   let verified = min(load<u32>(lowAt), end); // multiples of span in (verified, end] are complete
   if (!WIDE && span == 1) {
@@ -96,27 +115,28 @@ function evaluate(limit: u32): u32 {
   return verified;
 }
 
-/** Walks and evaluates REQUEST[0 … blocks) for a prompt of `tokens` tokens; returns the hit in blocks. */
-function hitOf(blocks: u32, tokens: u32, touch: bool): u32 {
-  if (!tokens || !configured()) return 0;
-  const size = cell(BLOCK_SIZE);
+/** Walks and evaluates REQUEST[0 … blocks) for a prompt of `tokens` tokens; returns the hit in blocks of the plan. */
+function hitOf(plan: usize, blocks: u32, tokens: u32, touch: bool): u32 {
+  const size = blockSizeOf(plan);
+  if (!tokens || !size) return 0;
   const limit = (tokens - 1) / size;
-  const walked = walk(min(blocks, cell(PARTIAL) ? tokens / size : limit), touch);
+  const walked = walk(min(blocks, isPartial(plan) ? tokens / size : limit), touch, plan == DERIVED_PLAN);
   if (!touch) store<u32>(RESULT, walked);
-  const hit = evaluate(walked);
-  if (!cell(PARTIAL) || !hit || hit * size != tokens) return hit;
+  const hit = evaluate(plan, walked);
+  if (!isPartial(plan) || !hit || hit * size != tokens) return hit;
   // The worker first asks for the whole prompt; told "all of it", it asks again for one token less.
   forgetWhy();
-  return evaluate(min(walked, limit));
+  return evaluate(plan, min(walked, limit));
 }
 function forgetWhy(): void { memory.fill(WHY, 0, 64 * 4); }
-export function lookup(blocks: u32, tokens: u32): u32 { return hitOf(blocks, tokens, true); }
+@inline function planFor(derived: bool): usize { return derived ? DERIVED_PLAN : LEARNED_PLAN; }
+export function lookup(blocks: u32, tokens: u32, derived: bool): u32 { return hitOf(planFor(derived), blocks, tokens, true); }
 /** The same answer without touching anything; WHY, STOPPED and the path's slots at INPUT say how it came about. */
-export function lookupWhy(blocks: u32, tokens: u32): u32 {
+export function lookupWhy(blocks: u32, tokens: u32, derived: bool): u32 {
   forgetWhy();
   store<u32>(RESULT, 0);
   setCell(EXPLAINING, 1);
-  const hit = hitOf(blocks, tokens, false);
+  const hit = hitOf(planFor(derived), blocks, tokens, false);
   setCell(EXPLAINING, 0);
   return hit;
 }

@@ -15,6 +15,9 @@ import { compact as compactPath } from './compact';
 import { copyHigh, externalOf, highOf, KNOWN, linkOf } from './slots';
 import { isAmbiguous } from './ambiguous';
 import { census as count } from './census';
+import { derive as deriveBlocks, digestBehind as deriveBehind } from './derive';
+import { digestBlocks as digests } from './engine-hash';
+import { sha256 as sha } from './sha256';
 
 // What the host sizes its views by
 export const INPUT = layout.INPUT;
@@ -33,6 +36,12 @@ export const MEMBER_CAP: u32 = layout.WIDE ? layout.MEMBER_CAP : 0; // 0 = no ca
 export const AMBIGUOUS_CAP = layout.AMBIGUOUS_CAP;
 export const GROUP_CAP = layout.GROUP_CAP;
 export const PREFIX_CAP = layout.PREFIX_CAP;
+export const HASH_RULE = layout.HASH_RULE;
+export const TAIL_FIRST = layout.TAIL_FIRST;
+export const TAIL_REST = layout.TAIL_REST;
+export const TAIL_BYTES = layout.TAIL_BYTES;
+export const DIGESTS_OUT = layout.DIGESTS_OUT;
+export const DIGESTS_OUT_BLOCKS = layout.DIGESTS_OUT_BLOCKS;
 export const MEMORY_END = layout.MEMORY_END;
 // What a debugger (and the tests' state reader) needs besides
 export const SLOTS = layout.SLOTS;
@@ -57,6 +66,11 @@ export function hashBlocks(blocks: u32, blockBytes: u32, seedLow: u32, seedHigh:
   xxh3Blocks(layout.INPUT, blocks, blockBytes, whole(seedLow, seedHigh), layout.REQUEST + (<usize>firstOut << 3));
 }
 
+/** SHA-256 of INPUT[0 … length), 32 bytes in RESULT. */
+export function sha256(length: u32): void { sha(layout.INPUT, length, layout.RESULT); }
+/** Engine digests of at most DIGESTS_OUT_BLOCKS blocks of tokens at INPUT behind the digest in RESULT, to DIGESTS_OUT (engine-hash.ts). */
+export function digestBlocks(blocks: u32, first: u32): void { digests(layout.INPUT, blocks, first != 0, layout.RESULT, layout.DIGESTS_OUT); }
+
 /** Takes over the contract at INPUT (contract.ts) and starts empty; 0 when it does not fit this build. */
 export function configure(): u32 { return takeContract() ? 1 : 0; }
 /** Learns `events` stored events at INPUT and REQUEST (edges.ts); returns the blocks learned or confirmed. */
@@ -75,15 +89,21 @@ export function reconcile(records: u32, which: u32): void { placeDigests(layout.
 export function warm(records: u32, first: u32): void { warmRecords(layout.STAGE, records, first); }
 export function clearResidency(): void { clearAll(); }
 /** Hit of the prompt whose local hashes are REQUEST[0 … blocks), in blocks; touches what it walked. */
-export function lookup(blocks: u32, tokens: u32): u32 { return lookupHit(blocks, tokens); }
+export function lookup(blocks: u32, tokens: u32): u32 { return lookupHit(blocks, tokens, false); }
 /** How many of REQUEST[0 … blocks) are known in a row from the root; touches nothing. */
-export function reach(blocks: u32): u32 { return walk(blocks, false); }
+export function reach(blocks: u32): u32 { return walk(blocks, false, false); }
+/** Derives blocks `first` … `end` − 1 of a prompt as far as they may count; 0 when a longer prompt would not change the hit (derive.ts). */
+export function derive(first: u32, end: u32): u32 { return deriveBlocks(first, end) ? 1 : 0; }
+/** The hit of a prompt that has been derived, in hash blocks; touches what it walked. */
+export function lookupDerived(blocks: u32, tokens: u32): u32 { return lookupHit(blocks, tokens, true); }
+/** The digest of `blocks` hash blocks of tokens at INPUT behind a derived digest, in RESULT (derive.ts); 0 when that one is not known. */
+export function digestBehind(blocks: u32, hasParent: u32, low: u32, high: u32): u32 { return deriveBehind(blocks, hasParent != 0, whole(low, high)) ? 1 : 0; }
 /** Moves at most `budget` edges of the path just looked up together; returns how many. */
 export function compact(budget: u32): u32 { return compactPath(budget); }
 
 /** The same hit, touching nothing, for explain: RESULT u32 {walked blocks, why the walk stopped}, WHY per group, the path at INPUT. */
-export function explain(blocks: u32, tokens: u32): u32 {
-  const hit = lookupWhy(blocks, tokens);
+export function explain(blocks: u32, tokens: u32, derived: u32): u32 {
+  const hit = lookupWhy(blocks, tokens, derived != 0);
   store<u32>(layout.RESULT, cell(STOPPED), 4);
   return hit;
 }

@@ -5,6 +5,7 @@
 // at start and never grows. Bases are compile-time constants, so that they become the immediate offset of a load or store.
 //
 //   region            stride            entries                 default   what
+//   TAIL … DIGESTS_OUT                                          0.2 MiB   engine hashes: what is hashed, and the digests
 //   REQUEST           8                 REQUEST_BLOCKS          2.0 MiB   a request's (or event's) local hashes
 //   PATH_DONE         1 | 8 (wide)      REQUEST_BLOCKS          0.3 MiB   completeness of the walked path, flat
 //   INPUT             1                 INPUT_BYTES             4.0 MiB   bytes from the host; staging behind them
@@ -71,14 +72,32 @@ export const WINDOW_LOW: usize = 0x6800; // per window unit: how far down its bl
 export const HASH_SECRET: usize = 0x6a00; // xxh3.ts
 export const GROUPS: usize = 0x6c00; // per group: first prefix u32, prefix count u32
 export const GROUP_MASKS: usize = 0x6e00; // per group: u64 mask of its prefixes (narrow)
-export const FULL_UNITS: usize = 0x7000; // 16 bytes each: mask u64, span u32, tail u32
-export const WINDOW_UNITS: usize = 0x7400; // 16 bytes each: mask u64, span u32, needed u32
 export const PREFIX_GROUP: usize = 0x7800; // u8 per prefix
 export const PREFIX_LENGTH: usize = 0x8000; // u32 per prefix
 export const PREFIX_TABLE: usize = 0x9000; // u16 per entry: prefix id + 1
 // 0x9000 + 2 × 1,024 × 2 = 0xa000
+export const PLANS: usize = 0xa000; // plan.ts
 
-export const REQUEST: usize = 0x10000;
+// Engine hashes, at the same addresses in the reader's memory (wire-layout.ts)
+export const HASH_RULE: usize = 0xc000; // engine-hash.ts: algorithm, tokens of a block, bytes of the two tails, u32 each; root digest at 16
+export const PARENT_DIGEST: usize = 0xc040; // 32 bytes
+export const HASH_STATE: usize = 0xc060; // sha256.ts
+export const HASH_PADDING: usize = 0xc080; // a message's last chunks
+export const HASH_WORDS: usize = 0xc100; // a chunk's words
+export const HASH_SCHEDULE: usize = 0xc180; // of a chunk by itself: a word every 16 bytes
+export const HASH_SCHEDULES: usize = 0xc580; // of four, side by side
+// 0xc580 + 64 × 16 = 0xc980
+export const TAIL_BYTES: u32 = 24640; // the longest LoRA name and salt: 2 × 4,096 characters of 3 bytes, and what is around them
+export const TAIL_FIRST: usize = 0x10000; // what follows the tokens of a chain's first block …
+export const TAIL_REST: usize = 0x16400; // … and of the others; either has slack behind it
+export const HASH_CHUNKS: usize = 0x1c800; // u32: chunks whose schedules are made four at a time
+export const HASH_MESSAGES: usize = 0x1e000; // messages of the blocks that come next
+export const HASH_MESSAGES_BYTES: usize = 0x15000; // one of 8,192 tokens and the longest tail
+export const DIGESTS_OUT: usize = HASH_MESSAGES + HASH_MESSAGES_BYTES;
+export const DIGESTS_OUT_BLOCKS: u32 = 1024;
+export const HASH_END: usize = DIGESTS_OUT + <usize>DIGESTS_OUT_BLOCKS * 32;
+
+export const REQUEST: usize = HASH_END;
 export const PATH_DONE: usize = (REQUEST + <usize>REQUEST_BLOCKS * 8 + 256 + SKEW + LINE) & ~LINE;
 export const INPUT: usize = (PATH_DONE + (<usize>REQUEST_BLOCKS << DONE_SHIFT) + 256 + SKEW + LINE) & ~LINE;
 export const INPUT_GUARD: usize = 256; // readable bytes behind the input

@@ -5,8 +5,8 @@ import {
   CHILD_TABLE, DIGEST_CAP, DIGEST_TABLE, DONE, DONE_SHIFT, EXTENT_GEN, GROUP_MASKS, INDEX_MASK, MEMBER_CAP, MEMBER_MASK, MEMBER_TABLE, RECORDS, RESULT,
   WIDE,
 } from './layout';
-import { cell, DIGESTS, GROUP_COUNT, MEMBERS, setCell, WALKED } from './cells';
-import { CONFLICT, externalOf, flagsOf, highOf, linkOf, rawDone, sameHigh } from './slots';
+import { cell, DERIVED_EDGES, DIGESTS, GROUP_COUNT, MEMBERS, setCell, WALKED } from './cells';
+import { CONFLICT, DERIVED, externalOf, flagsOf, highOf, linkOf, rawDone, sameHigh } from './slots';
 import { findChild, findDigest, hashKey, homeOf } from './table';
 import { storeBits, storeObject, UNKNOWN } from './residency';
 
@@ -55,8 +55,8 @@ function readAhead(from: usize, records: u32): void {
 }
 @inline function sameDigest(a: usize, b: usize): bool { return load<u64>(a, 24) == load<u64>(b, 24) && sameHigh(a, b); }
 function hasEdge(low: u64): bool {
-  const slot = findChild(hashKey(low), low);
-  return slot != 0 && !(flagsOf(slot) & CONFLICT);
+  const slot = findChild(hashKey(low), low, 0);
+  return (slot != 0 && !(flagsOf(slot) & CONFLICT)) || (cell(DERIVED_EDGES) != 0 && findChild(hashKey(low), low, DERIVED) != 0);
 }
 function fits(at: usize, low: u64, pages: u32): bool {
   if (cell(DIGESTS) >= DIGEST_CAP && !findDigest(hashKey(low), low)) return false;

@@ -2,8 +2,9 @@
 //
 //   0  high, 24 bytes      24  low64
 //   32 cpu mask   40 disk mask   48 unknown mask   (narrow: a bit a prefix; wide: u32 object count at 32, media in members.ts)
-//   56 owner u32: slot of the edge | ORPHAN + newer neighbour | FREE + next free record      60 back u32: older neighbour
-// A slot's LINK and a record's owner point at each other; a link whose record does not point back is stale (residency was cleared).
+//   56 owner u32: slot of an edge | ORPHAN + newer neighbour | FREE + next free record
+//   60 back u32: slot of the other edge (a digest may be a learned edge's child and a derived one's), 0 = none | older neighbour of an orphan
+// A slot's LINK and a record's owners point at each other; a link whose record does not point back is stale (residency was cleared).
 import { GROUPS, GROUP_MASKS, INDEX_MASK, PREFIX_GROUP, RECORDS, WIDE } from './layout';
 import {
   cell, DIGESTS, GROUP_COUNT, ORPHAN_DIGESTS, ORPHAN_NEWEST, ORPHAN_OLDEST, PREFIX_COUNT, RECORD_FREE, RECORD_TOP, setCell,
@@ -29,10 +30,27 @@ const OWNER_MASK: u32 = FREE - 1;
   return load<u64>(at, 32) | load<u64>(at, 40) | load<u64>(at, 48);
 }
 
+/** The second edge whose child the digest is, 0 = none; of a record with an owner. */
+@inline export function otherOf(record: u32): u32 { return load<u32>(recordOf(record), 60); }
+@inline export function setOther(record: u32, slot: u32): void { store<u32>(recordOf(record), slot, 60); }
+
 /** The record linked with the edge in `slot`, 0 = none. */
 @inline export function digestOf(slot: u32): u32 {
   const record = linkOf(slot) & INDEX_MASK;
-  return record != 0 && record < cell(RECORD_TOP) && ownerOf(record) == slot ? record : 0;
+  if (!record || record >= cell(RECORD_TOP)) return 0;
+  const owner = ownerOf(record);
+  return owner == slot || (!(owner & (ORPHAN | FREE)) && otherOf(record) == slot) ? record : 0;
+}
+/** The edge in `slot` joins the digest's owners; a new record has none, an orphan must have left its list. */
+@inline export function addOwner(record: u32, slot: u32): void {
+  if (ownerOf(record)) setOther(record, slot);
+  else setOwner(record, slot);
+}
+/** It leaves them; without any the digest becomes the oldest of those without an edge. */
+export function dropOwner(record: u32, slot: u32): void {
+  if (ownerOf(record) == slot) setOwner(record, otherOf(record));
+  setOther(record, 0);
+  if (!ownerOf(record)) joinOldest(record);
 }
 @inline export function recordInUse(record: u32): bool { return isOrphan(record) || !(ownerOf(record) & FREE); }
 /** Media in which the object (record's digest, prefix) is resident; 0 = not. */
@@ -71,6 +89,8 @@ export function leaveOrphans(record: u32): void {
   if (older) setOwner(older, ORPHAN | newer);
   else setCell(ORPHAN_OLDEST, newer);
   setCell(ORPHAN_DIGESTS, cell(ORPHAN_DIGESTS) - 1);
+  setOwner(record, 0);
+  setOther(record, 0);
 }
 
 // Completeness
@@ -115,6 +135,7 @@ export function newRecord(low: u64, hash: u64, high: usize): u32 {
   store<u64>(at, 0, 32);
   store<u64>(at, 0, 40);
   store<u64>(at, 0, 48);
+  store<u64>(at, 0, 56);
   insertEntry(BY_DIGEST, hash, record);
   setCell(DIGESTS, cell(DIGESTS) + 1);
   return record;

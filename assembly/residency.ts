@@ -2,16 +2,16 @@
 // are complete. Lookups read only the result (DONE in slots.ts), never a record (records.ts).
 import { DIGEST_CAP, EXTENTS, EXTENT_GEN, GROUP_MASKS, INDEX_MASK, MEMBER_CAP, PREFIX_GROUP, WIDE } from './layout';
 import {
-  addCount, AMBIGUITIES, AMBIGUITY_DROPS, cell, CLEARS, count, DIGESTS, DIGEST_EVICTIONS, DIGEST_SPREAD, EDGE_EVICTIONS, GENERATION, MEMBERS, ORPHAN_DIGESTS,
+  addCount, AMBIGUITIES, AMBIGUITY_DROPS, cell, CLEARS, count, DERIVED_EDGES, DIGESTS, DIGEST_EVICTIONS, DIGEST_SPREAD, EDGE_EVICTIONS, GENERATION, MEMBERS, ORPHAN_DIGESTS,
   ORPHAN_NEWEST, ORPHAN_OLDEST, RECORD_FREE, RECORD_TOP, REFUSED_OBJECTS, REMOVED_OBJECTS, setCell, SKIPPED_AMBIGUOUS, STORED_OBJECTS,
 } from './cells';
 import { addAmbiguous, emptyAmbiguous, isAmbiguous } from './ambiguous';
-import { CONFLICT, copyHigh, doneOf, externalOf, flagsOf, highOf, KNOWN, linkOf, prevOf, sameHigh, setDone, setLink, setLinkIndex } from './slots';
+import { CONFLICT, copyHigh, DERIVED, doneOf, externalOf, flagsOf, highOf, KNOWN, linkOf, prevOf, sameHigh, setDone, setLink, setLinkIndex } from './slots';
 import { findChild, findDigest, hashKey, lowOf, scrubDigestTable } from './table';
 import { mediaOf, objectsOf, scrubMembers, setMedia, setObjects } from './members';
 import {
-  completeAround, completeGroups, digestOf, freeRecord, isOrphan, joinNewest, joinOldest, leaveOrphans, newerOf, newRecord, ownerOf, recordOf, setOlder,
-  setOwner, unionOf,
+  addOwner, completeAround, completeGroups, digestOf, dropOwner, freeRecord, isOrphan, joinNewest, leaveOrphans, newerOf, newRecord, otherOf, ownerOf, recordOf,
+  setOther, setOwner, unionOf,
 } from './records';
 import { dropEverything, removeEdge } from './edges';
 
@@ -35,26 +35,28 @@ export function attachDigest(slot: u32): void {
       return;
     }
   } else copyHigh(highOf(slot), recordOf(record));
-  leaveOrphans(record);
+  if (isOrphan(record)) leaveOrphans(record);
   link(slot, record);
+  setDone(slot, completeGroups(record));
 }
 @inline function link(slot: u32, record: u32): void {
   setLink(slot, (linkOf(slot) & ~INDEX_MASK) | KNOWN | record);
-  setOwner(record, slot);
-  setOlder(record, 0);
-  setDone(slot, completeGroups(record));
+  addOwner(record, slot);
 }
-/** The edge leaves or is conflicted: its digest stays, as the oldest of those without an edge. */
+/** The edge leaves or is conflicted: its digest stays, if no other edge has it as the oldest of those without an edge. */
 export function detachDigest(slot: u32): void {
   const record = digestOf(slot);
   setDone(slot, 0);
   setLinkIndex(slot, 0);
-  if (record) joinOldest(record);
+  if (record) dropOwner(record, slot);
 }
 /** The edge moved from one slot to another: its digest's record follows. */
 export function adoptRecord(from: u32, to: u32): void {
   const record = digestOf(from);
-  if (record) setOwner(record, to);
+  if (record) {
+    if (ownerOf(record) == from) setOwner(record, to);
+    else setOther(record, to);
+  }
   setLinkIndex(from, 0);
 }
 /** A 32-byte event names the child of the edge in `slot`: keeps its first 24 bytes, or finds two digests under one low64. */
@@ -86,11 +88,14 @@ function dropDigest(record: u32): void {
 function forgetDigest(record: u32): void {
   if (isOrphan(record)) leaveOrphans(record);
   else {
-    const slot = ownerOf(record);
-    setDone(slot, 0);
-    setLinkIndex(slot, 0);
+    unlink(ownerOf(record));
+    if (otherOf(record)) unlink(otherOf(record));
   }
   freeRecord(record);
+}
+@inline function unlink(slot: u32): void {
+  setDone(slot, 0);
+  setLinkIndex(slot, 0);
 }
 /** At the cap: the oldest digest without an edge, else the coldest edge's. Caps of edges and digests are equal, so with the table full and
  *  no digest without an edge, every edge has one, and the coldest edge is the LRU list's end. */
@@ -108,7 +113,7 @@ function makeMemberRoom(low: u64): bool {
     if (record && lowOf(record) == low) record = newerOf(record);
     if (!record) {
       let slot = prevOf(0);
-      if (slot && externalOf(slot) == low) slot = prevOf(slot);
+      while (slot && externalOf(slot) == low) slot = prevOf(slot); // at most two
       if (!slot) return false;
       record = digestOf(slot);
       if (record) dropForRoom(record);
@@ -142,24 +147,31 @@ function makeAmbiguous(low: u64): void {
   const record = findDigest(hash, low);
   if (record) {
     if (sameHigh(recordOf(record), high)) return <i32>record;
-  } else {
-    const slot = findChild(hash, low);
-    if (!slot || !(linkOf(slot) & KNOWN) || sameHigh(highOf(slot), high)) return 0;
-  }
+  } else if (!contradicts(findChild(hash, low, 0), high) && !(cell(DERIVED_EDGES) && contradicts(findChild(hash, low, DERIVED), high))) return 0;
   makeAmbiguous(low);
   return -1;
 }
-/** Creates the record of a digest that is not resident and links it with its edge; room must be there. */
+/** The edge is known to lead to another digest than the one with these first 24 bytes. */
+@inline function contradicts(slot: u32, high: usize): bool { return slot != 0 && (linkOf(slot) & KNOWN) != 0 && !sameHigh(highOf(slot), high); }
+/** Creates the record of a digest that is not resident and links it with its edges; room must be there. */
 function admitDigest(low: u64, hash: u64, high: usize): u32 {
   const record = newRecord(low, hash, high);
-  const slot = findChild(hash, low);
+  const slot = findChild(hash, low, 0);
   if (slot && !(flagsOf(slot) & CONFLICT)) {
     if (!(linkOf(slot) & KNOWN)) copyHigh(highOf(slot), high);
-    setLink(slot, (linkOf(slot) & ~INDEX_MASK) | KNOWN | record);
-    setOwner(record, slot);
-    setOlder(record, 0);
-  } else joinNewest(record);
+    link(slot, record);
+  }
+  const derived = cell(DERIVED_EDGES) ? findChild(hash, low, DERIVED) : 0;
+  if (derived) link(derived, record);
+  if (!ownerOf(record)) joinNewest(record);
   return record;
+}
+/** The group is complete for the digest, which has an edge. */
+@inline function markComplete(record: u32, group: u32): void {
+  const slot = ownerOf(record);
+  setDone(slot, doneOf(slot) | ((<u64>1) << group));
+  const other = otherOf(record);
+  if (other) setDone(other, doneOf(other) | ((<u64>1) << group));
 }
 
 /** An object has been stored. `high`: address of the digest's first 24 bytes; `medium`: CPU, DISK or UNKNOWN. */
@@ -187,10 +199,7 @@ export function storeBits(high: usize, low: u64, group: u32, bits: u64, medium: 
   store<u64>(at, mask | fresh, 32);
   setCell(MEMBERS, cell(MEMBERS) + <u32>popcnt(fresh));
   const groupMask = load<u64>(GROUP_MASKS + (<usize>group << 3));
-  if ((unionOf(record) & groupMask) == groupMask && !isOrphan(record)) {
-    const slot = ownerOf(record);
-    setDone(slot, doneOf(slot) | ((<u64>1) << group));
-  }
+  if ((unionOf(record) & groupMask) == groupMask && !isOrphan(record)) markComplete(record, group);
 }
 function storeMember(high: usize, low: u64, prefix: u32, medium: u32): void {
   const hash = hashKey(low);
@@ -212,10 +221,7 @@ function storeMember(high: usize, low: u64, prefix: u32, medium: u32): void {
   if (media) return;
   setObjects(record, objectsOf(record) + 1);
   setCell(MEMBERS, cell(MEMBERS) + 1);
-  if (!isOrphan(record) && completeAround(record, group, prefix)) {
-    const slot = ownerOf(record);
-    setDone(slot, doneOf(slot) | ((<u64>1) << group));
-  }
+  if (!isOrphan(record) && completeAround(record, group, prefix)) markComplete(record, group);
 }
 /** A digest without an edge becomes the newest of those. */
 @inline function renewOrphan(record: u32): void {
@@ -269,6 +275,8 @@ function incomplete(record: u32, group: u32): void {
   if (isOrphan(record)) return;
   const slot = ownerOf(record);
   setDone(slot, doneOf(slot) & ~((<u64>1) << group));
+  const other = otherOf(record);
+  if (other) setDone(other, doneOf(other) & ~((<u64>1) << group));
 }
 
 /** All digests and objects go; edges and the ambiguous set stay. O(1), but for one call in 2^32. */

@@ -1,4 +1,4 @@
-// Slots: where learned edges live. Structure of arrays, index 1 and up; slot 0 is the LRU list's sentinel. A chain's edges are
+// Slots: where edges live, learned and derived ones. Structure of arrays, index 1 and up; slot 0 is the LRU list's sentinel. A chain's edges are
 // placed in neighbouring slots where possible, so that walking it is a scan of LOCAL and FLAGS (walk.ts). Free slots are found
 // through bitmaps of extents of 16 slots with one summary level: constant worst case, and zeroed memory is a valid empty state.
 import {
@@ -12,7 +12,10 @@ export const LIVE: u32 = 1;
 export const FOLLOWS: u32 = 2; // its parent's edge is in the slot before
 export const CONFLICT: u32 = 4;
 export const ROOT: u32 = 8; // it has no parent
-export const LRU_FOLLOWS: u32 = 16; // the slot before is its hotter neighbour in the LRU list
+export const DERIVED: u32 = 16; // computed from tokens (derive.ts), not learned from an event
+export const LRU_FOLLOWS: u32 = 32; // the slot before is its hotter neighbour in the LRU list
+/** What keeps an edge's key apart from those of other kinds: ROOT and DERIVED. */
+export const KIND: u32 = ROOT | DERIVED;
 
 // LINK: a digest record's index in the low bits, and
 export const KNOWN: u32 = 1 << 31; // HIGH holds the first 24 bytes of the child's digest
@@ -24,7 +27,7 @@ export const SALTED: u32 = 1 << 29;
 @inline export function parentOf(slot: u32): u64 { return load<u64>(<usize>slot << 3, PARENT); }
 @inline export function flagsOf(slot: u32): u32 { return <u32>load<u8>(<usize>slot, FLAGS); }
 @inline export function setFlags(slot: u32, flags: u32): void { store<u8>(<usize>slot, <u8>flags, FLAGS); }
-@inline export function rootOf(slot: u32): u32 { return (flagsOf(slot) >> 3) & 1; }
+@inline export function kindOf(slot: u32): u32 { return flagsOf(slot) & KIND; }
 @inline export function nextOf(slot: u32): u32 { return load<u32>(<usize>slot << 2, NEXT); }
 @inline export function prevOf(slot: u32): u32 { return load<u32>(<usize>slot << 2, PREV); }
 @inline export function linkOf(slot: u32): u32 { return load<u32>(<usize>slot << 2, LINK); }
@@ -158,7 +161,8 @@ export function giveSlot(slot: u32): void {
 /** Sets FOLLOWS of the slot behind `slot` when that holds a child of the edge in `slot`. */
 @inline export function adoptFollower(slot: u32): void {
   const flags = flagsOf(slot + 1);
-  if ((flags & (LIVE | ROOT | FOLLOWS)) == LIVE && parentOf(slot + 1) == externalOf(slot)) setFlags(slot + 1, flags | FOLLOWS);
+  const wanted = LIVE | (flagsOf(slot) & DERIVED);
+  if ((flags & (LIVE | KIND | FOLLOWS)) == wanted && parentOf(slot + 1) == externalOf(slot)) setFlags(slot + 1, flags | FOLLOWS);
 }
 @inline export function loseFollower(slot: u32): void {
   const flags = flagsOf(slot + 1);

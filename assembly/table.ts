@@ -9,10 +9,10 @@ import {
   CHILD_TABLE, DIGEST_TABLE, EDGE_TABLE, HASH_BITS, INDEX_BITS, INDEX_MASK, RECORDS, TABLE_BITS, TABLE_MASK,
 } from './layout';
 import { cell, CHILD_SPREAD, DIGEST_SPREAD, EDGE_SPREAD, GENERATION, setCell, tableSeed } from './cells';
-import { externalOf, localOf, parentOf, rootOf } from './slots';
+import { DERIVED, externalOf, flagsOf, kindOf, localOf, parentOf } from './slots';
 
-export const BY_EDGE: i32 = 0; // (parent, root, local) → slot
-export const BY_CHILD: i32 = 1; // external hash → slot
+export const BY_EDGE: i32 = 0; // (parent, kind, local) → slot
+export const BY_CHILD: i32 = 1; // external hash → slot, at most one of a learned edge and one of a derived one
 export const BY_DIGEST: i32 = 2; // low64 → record
 
 const HASH_MASK: u32 = (1 << HASH_BITS) - 1;
@@ -27,8 +27,8 @@ const NEAR: u32 = 128;
   return x ^ (x >> 32);
 }
 @inline export function hashKey(key: u64): u64 { return finish(key ^ tableSeed()); }
-@inline export function hashEdge(parent: u64, root: u32, local: u64): u64 {
-  return finish(((parent + <u64>root) * 0x9e3779b97f4a7c15) ^ rotl(local * 0xc2b2ae3d27d4eb4f, 32) ^ tableSeed());
+@inline export function hashEdge(parent: u64, kind: u32, local: u64): u64 {
+  return finish(((parent + <u64>kind) * 0x9e3779b97f4a7c15) ^ rotl(local * 0xc2b2ae3d27d4eb4f, 32) ^ tableSeed());
 }
 @inline export function homeOf(hash: u64): u32 { return <u32>(hash >> (64 - TABLE_BITS)); }
 @inline function tagOf(hash: u64): u32 { return ((homeOf(hash) & (NEAR - 1)) << 25) | ((<u32>hash & HASH_MASK) << INDEX_BITS); }
@@ -49,28 +49,28 @@ const NEAR: u32 = 128;
 }
 @inline function spreadCell(table: i32): usize { return table == BY_DIGEST ? DIGEST_SPREAD : table == BY_EDGE ? EDGE_SPREAD : CHILD_SPREAD; }
 
-/** The slot of edge (parent, local), 0 = none. */
-export function findEdge(parent: u64, root: u32, local: u64): u32 {
-  const hash = hashEdge(parent, root, local);
+/** The slot of edge (parent, local) of that kind, 0 = none. */
+export function findEdge(parent: u64, kind: u32, local: u64): u32 {
+  const hash = hashEdge(parent, kind, local);
   const tag = tagOf(hash);
   let place = homeOf(hash);
   while (true) {
     const entry = entryAt(BY_EDGE, place);
     if (!entry) return 0;
     const slot = entry ^ tag;
-    if (slot <= INDEX_MASK && localOf(slot) == local && parentOf(slot) == parent && rootOf(slot) == root) return slot;
+    if (slot <= INDEX_MASK && localOf(slot) == local && parentOf(slot) == parent && kindOf(slot) == kind) return slot;
     place = (place + 1) & TABLE_MASK;
   }
 }
-/** The slot of the edge whose child is `external`, given hashKey(external); 0 = none. */
-export function findChild(hash: u64, external: u64): u32 {
+/** The slot of the learned edge (`derived` 0) or the derived one (DERIVED) whose child is `external`, given hashKey(external); 0 = none. */
+export function findChild(hash: u64, external: u64, derived: u32): u32 {
   const tag = tagOf(hash);
   let place = homeOf(hash);
   while (true) {
     const entry = entryAt(BY_CHILD, place);
     if (!entry) return 0;
     const slot = entry ^ tag;
-    if (slot <= INDEX_MASK && externalOf(slot) == external) return slot;
+    if (slot <= INDEX_MASK && externalOf(slot) == external && (flagsOf(slot) & DERIVED) == derived) return slot;
     place = (place + 1) & TABLE_MASK;
   }
 }
@@ -107,7 +107,7 @@ export function findChild(hash: u64, external: u64): u32 {
 @inline function homeOfIndex(table: i32, index: u32): u32 {
   if (table == BY_DIGEST) return homeOf(hashKey(lowOf(index)));
   if (table == BY_CHILD) return homeOf(hashKey(externalOf(index)));
-  return homeOf(hashEdge(parentOf(index), rootOf(index), localOf(index)));
+  return homeOf(hashEdge(parentOf(index), kindOf(index), localOf(index)));
 }
 /** Removes the entry; what stood behind it and may, moves up. The keys of all entries must still be readable. */
 @inline function removeEntry(table: i32, hash: u64, index: u32): void {

@@ -1,12 +1,14 @@
-// The prefix walk: follows a request's local hashes from the root through learned edges, and leaves the completeness of each block
+// The prefix walk: follows a request's local hashes from the root through edges, learned or derived ones, and leaves the completeness of each block
 // passed in PATH_DONE for evaluate.ts.
 //
 // A chain learned together lies in neighbouring slots, so most of the walk compares REQUEST with LOCAL, 16 blocks a turn, and one
 // flag byte a block says "live, follows its parent, follows it in the LRU list too". Only where a run ends is an edge looked
 // up: first where the extent's jump hint says, then in the table. Either way the edge found is verified by its key.
 import { DONE, DONE_SHIFT, EXTENT_GEN, FLAGS, INPUT, LOCAL, PATH_DONE, REQUEST, WIDE } from './layout';
-import { addCount, cell, count, EXPLAINING, GENERATION, LOOKUPS, RUNS, setCell, STOPPED, WALKED, WALKED_BLOCKS } from './cells';
-import { CONFLICT, externalOf, flagsOf, FOLLOWS, jumpOf, LIVE, localOf, LRU_FOLLOWS, moveBehind, nextOf, parentOf, ROOT, setJump } from './slots';
+import { addCount, cell, count, EXPLAINING, GENERATION, LAST_WALKED, LOOKUPS, RUNS, setCell, STOPPED, WALKED, WALKED_BLOCKS } from './cells';
+import {
+  CONFLICT, DERIVED, externalOf, flagsOf, FOLLOWS, jumpOf, KIND, LIVE, localOf, LRU_FOLLOWS, moveBehind, nextOf, parentOf, ROOT, setJump,
+} from './slots';
 import { findEdge } from './table';
 
 // Why a walk ended (STOPPED)
@@ -17,11 +19,10 @@ export const AT_CONFLICT: u32 = 2;
 /** Runs this long on average are not worth moving together (compact.ts). */
 export const LONG_RUN: u32 = 256;
 
-/** Flags of a block inside a run; LRU_FOLLOWS may be missing where a unit of the LRU list ends. */
-const IN_RUN: u32 = LIVE | FOLLOWS;
-const RUN_MASK: u64 = 0x0101010101010101 * <u64>(0xff & ~LRU_FOLLOWS);
-const ALL_IN_RUN: u64 = 0x0101010101010101 * <u64>IN_RUN;
-const ALL_IN_UNIT: u64 = 0x0101010101010101 * <u64>(IN_RUN | LRU_FOLLOWS);
+/** A byte in each of eight lanes. */
+const LANES: u64 = 0x0101010101010101;
+const RUN_MASK: u64 = LANES * <u64>(0xff & ~LRU_FOLLOWS);
+const LRU_SHIFT: u64 = 5; // of LRU_FOLLOWS
 
 // 128 bytes of LOCAL (16 blocks) against the request
 @inline function differs(a: usize, b: usize): v128 {
@@ -72,8 +73,13 @@ function takeDone(slot: u32, length: u32, done: u32): void {
  * Walks at most `blocks` blocks of REQUEST; returns how many edges were found. With `touch` they end hottest-first in path order.
  * Without, nothing changes. While explaining, the slots passed are listed as u32 at INPUT.
  */
-export function walk(blocks: u32, touch: bool): u32 {
-  const unitFlags = i64x2.splat(<i64>ALL_IN_UNIT);
+export function walk(blocks: u32, touch: bool, derived: bool): u32 {
+  const kind = derived ? DERIVED : 0;
+  // Flags of a block inside a run; LRU_FOLLOWS may be missing where a unit of the LRU list ends.
+  const inRunFlags = LIVE | FOLLOWS | kind;
+  const allInUnit = LANES * <u64>(inRunFlags | LRU_FOLLOWS);
+  const runFlags = i64x2.splat(<i64>(LANES * <u64>inRunFlags));
+  const unitFlags = i64x2.splat(<i64>allInUnit);
   let done: u32 = 0; // blocks passed
   let parent: u64 = 0;
   let anchor: u32 = 0; // end of what was already moved to the hot end
@@ -86,12 +92,12 @@ export function walk(blocks: u32, touch: bool): u32 {
     let slot: u32 = 0;
     if (done) {
       const hint = jumpOf(unitLast);
-      if ((flagsOf(hint) & (LIVE | ROOT)) == LIVE && localOf(hint) == local && parentOf(hint) == parent) slot = hint;
+      if ((flagsOf(hint) & (LIVE | KIND)) == (LIVE | kind) && localOf(hint) == local && parentOf(hint) == parent) slot = hint;
       else {
-        slot = findEdge(parent, 0, local);
+        slot = findEdge(parent, kind, local);
         if (slot) setJump(unitLast, slot);
       }
-    } else slot = findEdge(0, 1, local);
+    } else slot = findEdge(0, ROOT | kind, local);
     if (!slot) {
       stopped = AT_MISSING;
       break;
@@ -111,16 +117,16 @@ export function walk(blocks: u32, touch: bool): u32 {
     while (next < blocks) {
       // Up to 8 blocks, ending at a cache line of LOCAL
       const flags = load<u64>(<usize>at, FLAGS);
-      if ((<u32>flags & 0xff & ~LRU_FOLLOWS) != IN_RUN) break;
+      if ((<u32>flags & 0xff & ~LRU_FOLLOWS) != inRunFlags) break;
       const a = <usize>at << 3;
       const b = <usize>next << 3;
       const same = equalPair(a, b, 0) | (equalPair(a, b, 16) << 2) | (equalPair(a, b, 32) << 4) | (equalPair(a, b, 48) << 6);
-      const inRun = i8x16.bitmask(i8x16.eq(i64x2.splat(<i64>(flags & RUN_MASK)), i64x2.splat(<i64>ALL_IN_RUN)));
+      const inRun = i8x16.bitmask(i8x16.eq(i64x2.splat(<i64>(flags & RUN_MASK)), runFlags));
       let passed = min<u32>(<u32>ctz(~(same & (inRun & 0xff))), blocks - next);
       if (!passed) break;
       const whole = passed == 8;
       if (whole) passed = 8 - (at & 7);
-      let ends = ~(flags >> 4) & 0x0101010101010101; // LRU_FOLLOWS missing
+      let ends = ~(flags >> LRU_SHIFT) & LANES; // LRU_FOLLOWS missing
       if (passed < 8) ends &= ((<u64>1) << (passed << 3)) - 1;
       while (ends) {
         const start = at + (<u32>ctz(ends) >> 3);
@@ -133,7 +139,7 @@ export function walk(blocks: u32, touch: bool): u32 {
       next += passed;
       if (!whole) break;
       // 16 blocks a turn while nothing differs
-      if (load<u64>(<usize>at, FLAGS + 8) != ALL_IN_UNIT) continue;
+      if (load<u64>(<usize>at, FLAGS + 8) != allInUnit) continue;
       let x = <usize>at << 3;
       let y = <usize>next << 3;
       let f = <usize>at;
@@ -162,5 +168,6 @@ export function walk(blocks: u32, touch: bool): u32 {
     addCount(RUNS, runs);
   }
   setCell(STOPPED, stopped);
+  setCell(LAST_WALKED, unitLast);
   return done;
 }

@@ -3,6 +3,7 @@
 // only pages that a message reaches are ever touched.
 //
 //   region    stride   entries        size      what
+//   engine hashes                      0.2 MiB  where layout.ts has them
 //   PAYLOAD   1        PAYLOAD_BYTES  16 MiB    the message as it came
 //   ROWS      64       EVENT_CAP       4 MiB    where each event's numbers stand (rows.ts)
 //   TOKENS    4        TOKEN_CAP      16 MiB    token ids of all its events, back to back
@@ -11,6 +12,8 @@
 //   SHAPES    1,024    SHAPE_CAP         8 KiB   what events look like (shapes.ts)
 //   LOCALS    8        HASH_CAP        4 MiB    local hashes of blocks, at the indices of their engine hashes
 //   SEEN      8        4 × HASH_CAP   16 MiB    scratch: the search for repeated hashes; bytes to be hashed
+
+import { HASH_END } from './layout';
 
 export const PAYLOAD_BYTES: u32 = 16 << 20;
 export const TOKEN_CAP: u32 = 1 << 22;
@@ -22,10 +25,10 @@ export const SHAPE_BYTES: usize = 1024;
 /** Readable bytes behind the payload, all of them no MessagePack: a header may be read before its length is checked. */
 export const GUARD: u32 = 256;
 
-// [0, 0x10000) belongs to the compiler's static data and to these.
+// [0, 0x10000) belongs to the compiler's static data, to these and to engine hashes.
 export const RESULT: usize = 0x4000; // what a call returns beside its value
 export const SHAPE_ORDER: usize = 0x5000; // u8 a shape (shapes.ts)
-export const PAYLOAD: usize = 0x10000;
+export const PAYLOAD: usize = HASH_END;
 export const ROWS: usize = PAYLOAD + <usize>PAYLOAD_BYTES + GUARD;
 export const TOKENS: usize = ROWS + <usize>EVENT_CAP * 64;
 export const LOWS: usize = TOKENS + <usize>TOKEN_CAP * 4;

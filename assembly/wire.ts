@@ -1,10 +1,13 @@
 // The reader's exported ABI and nothing else: numbers of a worker's message from its payload to flat memory, and XXH3 over them. The
 // addresses are known to src/core only; positions in a payload count from its first byte, and 0 as a position means "failed".
 import * as layout from './wire-layout';
+import * as hashing from './layout';
 import { repeats } from './distinct';
+import { digestBlocks as digests } from './engine-hash';
 import { hashes, hashesUsed, parent, start, tokens, tokensUsed, useUpTo } from './integers';
 import { good, open, position, skip as skipValue } from './msgpack';
 import { ROW_BYTES } from './rows';
+import { sha256 as sha } from './sha256';
 import { addShape as takeShape, freePlace, shaped } from './shapes';
 import { xxh3, xxh3Blocks, xxh3Chain } from './xxh3';
 
@@ -24,6 +27,13 @@ export const SHAPE_BYTES = layout.SHAPE_BYTES;
 export const LOCALS = layout.LOCALS;
 export const SEEN = layout.SEEN;
 export const RESULT = layout.RESULT;
+export const HASH_RULE = hashing.HASH_RULE;
+export const TAIL_FIRST = hashing.TAIL_FIRST;
+export const TAIL_REST = hashing.TAIL_REST;
+export const TAIL_BYTES = hashing.TAIL_BYTES;
+export const PARENT_DIGEST = hashing.PARENT_DIGEST;
+export const DIGESTS_OUT = hashing.DIGESTS_OUT;
+export const DIGESTS_OUT_BLOCKS = hashing.DIGESTS_OUT_BLOCKS;
 export const MEMORY_END = layout.MEMORY_END;
 
 let end: usize = layout.PAYLOAD;
@@ -61,6 +71,12 @@ export function addShape(): void { takeShape(); }
 
 /** Hashes SEEN[0 … length) with XXH3-64; the u64 stands in RESULT. */
 export function hashBytes(length: u32, seedLow: u32, seedHigh: u32): void { store<u64>(layout.RESULT, xxh3(layout.SEEN, length, whole(seedLow, seedHigh))); }
+/** SHA-256 of SEEN[0 … length), 32 bytes in RESULT. */
+export function sha256(length: u32): void { sha(layout.SEEN, length, layout.RESULT); }
+/** Engine digests of at most DIGESTS_OUT_BLOCKS blocks of tokens at SEEN behind that in PARENT_DIGEST, or behind the root, to DIGESTS_OUT (engine-hash.ts). */
+export function digestBlocks(blocks: u32, first: u32): void {
+  digests(layout.SEEN, blocks, first != 0, first ? hashing.HASH_RULE + 16 : hashing.PARENT_DIGEST, hashing.DIGESTS_OUT);
+}
 /** Local hashes of `blocks` blocks of `blockBytes` bytes from TOKENS[first …), to LOCALS[to …). */
 export function hashBlocks(first: u32, blocks: u32, blockBytes: u32, seedLow: u32, seedHigh: u32, to: u32): void {
   xxh3Blocks(layout.TOKENS + (<usize>first << 2), blocks, blockBytes, whole(seedLow, seedHigh), layout.LOCALS + (<usize>to << 3));

@@ -46,7 +46,8 @@ function planOfGroups(groups: number, ranks: number): Plan {
     group: Math.floor(i / ranks),
     text: `prod@Llama-3.1-70B-Instruct@tp_rank:${i % ranks}@pcp0@dcp0@pp_rank:0@group:${Math.floor(i / ranks)}`,
   }));
-  return groups === 1 ? { ...plan, groups, prefixes, endMask: 0n, windowUnits: [] } : { ...plan, prefixes };
+  const learned = { ...plan.learned!, endMask: 0n, windowUnits: [] };
+  return groups === 1 ? { ...plan, groups, prefixes, learned } : { ...plan, prefixes };
 }
 
 /** The list in the order of hash maps: none. */

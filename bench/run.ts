@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { Core } from '../src/core/core.js';
 import { Numbers } from '../src/core/numbers.js';
+import { derivedSuite } from './derived-suites.js';
 import { environment, shownTime } from './harness.js';
 import { liveSuite } from './live-suites.js';
 import {
@@ -79,6 +80,7 @@ for (const rival of rivals) {
   ]);
 }
 await run('the core alone', [() => churnSuite(effort), () => hashSuite(effort), () => requestSuite(effort)]);
+await run('engine digests', [() => derivedSuite(effort)]);
 await run('the GPU index', [
   () => prefixLookupSuite(effort),
   () => prefixEventSuite(effort),

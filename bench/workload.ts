@@ -27,12 +27,15 @@ const prefixes = Array.from({ length: GROUPS * RANKS }, (_, i) => ({
 export function planFor(blocks: number): Plan {
   return {
     groups: GROUPS,
-    blockSize: BLOCK,
-    step: 1,
-    partial: false,
-    endMask: 4n,
-    fullUnits: [{ mask: 1n, span: 1, extra: 0 }],
-    windowUnits: [{ mask: 2n, span: 1, extra: blocks / 2 }],
+    learned: {
+      blockSize: BLOCK,
+      step: 1,
+      partial: false,
+      endMask: 4n,
+      fullUnits: [{ mask: 1n, span: 1, extra: 0 }],
+      windowUnits: [{ mask: 2n, span: 1, extra: blocks / 2 }],
+    },
+    derived: null,
     prefixes,
   };
 }

@@ -77,6 +77,7 @@ const refusals: Readonly<Record<NonNullable<Learned['refused']>, readonly Announ
   pending: null,
   'no-contract': null,
   'source-not-admitted': null,
+  'derived-only': null, // derived-trust.test.ts
 };
 
 test('every refusal: the event teaches nothing, is counted under its reason, and a plain one still teaches', async () => {

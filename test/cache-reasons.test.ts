@@ -9,6 +9,7 @@ import type { CacheQuery, Explanation } from '../src/cache/types.js';
 import { blockHashes } from '../src/core/local-hash.js';
 import type { NormalisedStored } from '../src/events/normaliser.js';
 import { WorkerEvents } from '../src/events/worker-events.js';
+import { DerivedPool } from './support/derived-pool.js';
 import { cleared, contractOf, framesOf, Pool, prefixOf, removed, SOURCE, stored, twinOf } from './support/messages.js';
 
 /** What an example explains, in blocks, and its reasons: code, block, group, missing keys. */
@@ -127,6 +128,39 @@ const examples: Readonly<Record<ReasonCode, () => Promise<Example>>> = {
     };
   },
   'last-token': () => asked({}, 4, [['last-token', 4]]),
+  // Where hashes are derived; more of these in derived-reasons.test.ts.
+  'contract-unfit': async () => {
+    const pool = await DerivedPool.open({ hashing: 'learned' }, { noMainGroup: true });
+    return { explanation: pool.explain(pool.prompt(1, 4)), hits: 0, reasons: [['contract-unfit', null]] };
+  },
+  'hashes-unproven': async () => {
+    const pool = await DerivedPool.open();
+    const prompt = pool.prompt(1, 4);
+    pool.store(prompt);
+    return { explanation: pool.explain(prompt), hits: 0, reasons: [['hashes-unproven', null]] };
+  },
+  'hashes-refuted': async () => {
+    const pool = await DerivedPool.open();
+    const prompt = pool.prompt(1, 4);
+    pool.store(prompt);
+    pool.teach(pool.prompt(1, 4, { seed: '1' }));
+    return { explanation: pool.explain(prompt), hits: 0, reasons: [['hashes-refuted', null]] };
+  },
+  'tokens-missing': async () => {
+    const pool = await DerivedPool.open({ trustSeed: true });
+    const prompt = pool.prompt(1, 4);
+    pool.store(prompt);
+    const localHashes = blockHashes(prompt.tokens, 16);
+    const query = { localHashes, tokenCount: prompt.tokens.length, blockSize: 16, eligible: true };
+    return { explanation: pool.cache.explain(query), hits: 0, reasons: [['tokens-missing', null]] };
+  },
+  'not-derived': async () => {
+    const pool = await DerivedPool.open({ trustSeed: true });
+    const prompt = pool.prompt(1, 4);
+    pool.store(prompt);
+    pool.send([stored(`${prefixOf(0, 0)}@${twinOf(prompt.digest(3))}`)]);
+    return { explanation: pool.explain(prompt), hits: 2, reasons: [['not-derived', 2]] };
+  },
 };
 
 /** The reason of a full-attention group 0 that lacks everything from `block` on. */

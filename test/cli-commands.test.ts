@@ -120,6 +120,31 @@ test('replay: worker and master together', () => {
   assert.match(stdout, /group 0 \(full_attention\): 4 complete digests, 8 objects/);
 });
 
+test('replay: --hashing holds events against the hash rule of the contract', () => {
+  const WORKER = 'examples/worker.jsonl';
+  const derived = moonroute(['replay', WORKER, '--contract', CONTRACT, '--hashing', 'derived']);
+  assert.match(derived.stdout, /derived: 1 event of 1 rank agreed with sha256 with seed "0"\n/);
+  assert.not.match(derived.stdout, /learned/);
+  const both = moonroute(['replay', WORKER, '--contract', CONTRACT, '--hashing', 'both', '--json']);
+  const { derivation, edges, files } = JSON.parse(both.stdout);
+  assert.equal([derivation, edges, files[0].learned.blocks], [{ provenRanks: 1, agreed: 1, refuted: null }, 4, 4]);
+  const descriptor = JSON.parse(readFileSync(CONTRACT, 'utf8'));
+  descriptor.hash.seed_policy = 'pythonhashseed-42';
+  const path = file('seed-42.json', JSON.stringify(descriptor));
+  assert.match(moonroute(['replay', WORKER, '--contract', path]).stderr, /hash\.seed_policy is "pythonhashseed-42"/);
+  const refuted = moonroute(['replay', WORKER, '--contract', path, '--hashing', 'derived']);
+  assert.match(refuted.stdout, /derived: refuted\. Of worker worker, rank 0, a block hash is 6ec84ae048faaaa6 where/);
+  const ofOther = moonroute(['replay', `${WORKERS}/19-sglang.jsonl`, '--contract', CONTRACT, '--hashing', 'derived']);
+  assert.match(ofOther.stdout, /derived: refuted\. Of worker 19-sglang/);
+  // Events that tell nothing: those that may not teach, and those of a contract without a main group.
+  const quiet = moonroute(['replay', `${WORKERS}/07-raw-salt.jsonl`, '--contract', CONTRACT, '--hashing', 'derived']);
+  assert.match(quiet.stdout, /derived: no event tells whether sha256 with seed "0" is right/);
+  descriptor.main_event_block_size *= 2;
+  const none = file('no-main.json', JSON.stringify(descriptor));
+  const blind = moonroute(['replay', WORKER, '--contract', none, '--hashing', 'both']);
+  assert.match(blind.stdout, /derived: the contract has no main event group, whose events could tell/);
+});
+
 test('replay: a master needs a contract, and what tells nothing must be named', () => {
   assert.match(moonroute(['replay', CAPTURE]).stderr, /is a master's capture: say --contract FILE/);
   const empty = file('empty.jsonl', '{"seq":"0","topic":"","payload":"920090"}\n');
@@ -149,6 +174,33 @@ test('contract check: valid, refused by a rule, and as JSON', () => {
   const asJson = moonroute(['contract', 'check', path, '--json']);
   assert.is(asJson.status, 1);
   assert.is(JSON.parse(asJson.stdout).code, 'unsupported-speculation');
+});
+
+test('contract check: --hashing says what derived digests need, by which rule, and whether events can teach', () => {
+  assert.match(moonroute(['contract', 'check', CONTRACT]).stdout, /hash rule sha256, seed "0"; events can teach\n/);
+  const descriptor = JSON.parse(readFileSync(CONTRACT, 'utf8'));
+  descriptor.hash = { ...descriptor.hash, algorithm: 'sha256_cbor', seed_policy: 'pythonhashseed-42' };
+  descriptor.main_event_block_size *= 2;
+  const path = file('derived.json', JSON.stringify(descriptor));
+  assert.match(moonroute(['contract', 'check', path]).stderr, /refused \(unsupported-hash-contract\)/);
+  const derived = moonroute(['contract', 'check', path, '--hashing', 'derived']);
+  assert.is(derived.status, 0, derived.stderr);
+  assert.match(
+    derived.stdout,
+    /hash rule sha256_cbor, seed "42"; events can not teach: main GPU event span .* \(contract rule 12\)/,
+  );
+  const asJson = JSON.parse(moonroute(['contract', 'check', path, '--hashing', 'both', '--json']).stdout);
+  assert.is(asJson.valid, true);
+  const { hashRule, learnable, mainEventGroup } = asJson.contract;
+  assert.equal(
+    { hashRule, learnable, mainEventGroup },
+    { hashRule: { algorithm: 'sha256_cbor', seed: '42' }, learnable: false, mainEventGroup: null },
+  );
+  const replies = file('derived-ranks.json', JSON.stringify([{ rank: 0, dp_rank: 0, descriptor }]));
+  assert.is(moonroute(['contract', 'check', replies, '--hashing', 'derived']).status, 0);
+  const wrong = moonroute(['contract', 'check', path, '--hashing', 'guessed']);
+  assert.is.not(wrong.status, 0);
+  assert.match(wrong.stderr, /learned, derived, both/);
 });
 
 test('contract check: the replies of all ranks', () => {

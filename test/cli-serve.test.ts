@@ -122,6 +122,16 @@ test('--print-config shows what is in force, without secrets, and starts nothing
 });
 
 const refusals = [
+  [
+    ['--shared-cache-type', 'mooncake-store', '--master', 'tcp://10.0.0.9:5557', '--trust-seed'],
+    {},
+    'sharedCache.trustSeed is true, and sharedCache.hashing is "learned"',
+  ],
+  [
+    [],
+    { MOONROUTE_HASHING: 'guessed' },
+    'sharedCache.hashing is "guessed" (from MOONROUTE_HASHING); give one of learned',
+  ],
   [['--port', '70000'], {}, 'listen.port is 70000 (from --port); give a whole number'],
   [[], { MOONROUTE_POLICY: 'best' }, 'policy is "best" (from MOONROUTE_POLICY); give one of kv'],
   [['--shared-cache-type', 'hicache'], {}, 'shared_cache_type=hicache is not supported'],
@@ -264,6 +274,28 @@ if (zeromq !== null) {
         assert.match(await response.text(), text);
       }
       served.kill('SIGINT');
+      assert.is(await served.status, 0);
+    }));
+
+  test('--hashing derived with nothing configured: the simulated engines prove how they hash, and the log says so', () =>
+    serve(['--port', '0', '--hashing', 'derived'], async (served) => {
+      const url = await served.url();
+      const state = async () => {
+        const { derivation } = (await (await fetch(`${url}/status`)).json()) as { derivation: { state: string } };
+        return derivation.state;
+      };
+      assert.is(await state(), 'unproven');
+      let name = 0;
+      await until('all ranks to have proven it', async () => {
+        const asked = Array.from({ length: 8 }, () =>
+          post(`${url}/v1/completions`, { prompt: tokensOf(++name, 64), max_tokens: 1 }),
+        );
+        for (const response of await Promise.all(asked)) await response.arrayBuffer();
+        return (await state()) === 'proven';
+      });
+      const text = 'derived hashes: Events of 4 of 4 ranks have agreed.';
+      await until(text, () => served.logged(text).length === 1);
+      served.kill('SIGTERM');
       assert.is(await served.status, 0);
     }));
 

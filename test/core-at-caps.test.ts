@@ -10,12 +10,15 @@ import { loadCore } from './support/cores.js';
 const CHAIN = 4_096;
 const PLAN: Plan = {
   groups: 1,
-  blockSize: 16,
-  step: 1,
-  partial: false,
-  endMask: 0n,
-  fullUnits: [{ mask: 1n, span: 1, extra: 0 }],
-  windowUnits: [],
+  learned: {
+    blockSize: 16,
+    step: 1,
+    partial: false,
+    endMask: 0n,
+    fullUnits: [{ mask: 1n, span: 1, extra: 0 }],
+    windowUnits: [],
+  },
+  derived: null,
   prefixes: [{ group: 0, text: 'p@m@group:0' }],
 };
 const HEX = new Uint8Array(256 * 2);

@@ -1,7 +1,8 @@
 // Checks on evidence built by hand: verdicts that a fleet does not come to by itself, each told by its words.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Contract, validateContract } from '../src/contract/index.js';
+import { descriptorFromCase } from '../src/contract/from-case.js';
+import { type Contract, type Descriptor, validateContract } from '../src/contract/index.js';
 import { geometryOf } from '../src/fleet/worker/geometry.js';
 import { CHECKS } from '../src/server/doctor/checks/index.js';
 import type {
@@ -15,7 +16,9 @@ import type {
   WorkerEvidence,
 } from '../src/server/doctor/evidence.js';
 import type { Verdict } from '../src/server/doctor/finding.js';
+import { low64Of } from '../src/wire/block-digests.js';
 import { targetOf } from './support/doctor.js';
+import { vllmDigests } from './support/engine-digests.js';
 
 const HEARD: RankTally = {
   messages: 5,
@@ -50,13 +53,13 @@ const SILENT: RankTally = {
 };
 const PORT: PortEvidence = { endpoint: 'tcp://10.0.0.1:5557', connected: true, lost: null, found: 'events' };
 
-function contractOf(kvHeads?: number, groups = 1): Contract {
+function descriptorOf(kvHeads?: number, groups = 1): Descriptor {
   const group = { kind: 'full_attention' as const, ...(kvHeads === undefined ? {} : { kvHeads }) };
   const others = Array.from({ length: groups - 1 }, () => ({ kind: 'sliding_window' as const, window: 48 }));
-  return validateContract(
-    geometryOf({ model: 'm', cachePrefix: 'c', blockSize: 16, tp: 2, groups: [group, ...others] }).descriptor,
-  );
+  return geometryOf({ model: 'm', cachePrefix: 'c', blockSize: 16, tp: 2, groups: [group, ...others] }).descriptor;
 }
+const contractOf = (kvHeads?: number, groups?: number): Contract => validateContract(descriptorOf(kvHeads, groups));
+
 const CONTRACT = contractOf();
 const PREFIXES = CONTRACT.groups.flatMap(({ keyPrefixes }) => keyPrefixes);
 
@@ -90,10 +93,17 @@ function keysOf(required: readonly number[], foreign: KeyEvidence['foreign'] = [
   return { masters: [], keys: { total, required: counts, foreign, met: new Set() }, keysFault: null, drift: null };
 }
 
-function evidenceOf(workers: readonly WorkerEvidence[], store: StoreEvidence | null = keysOf([5, 5])): Evidence {
+const TARGET = targetOf([], []);
+
+function evidenceOf(
+  workers: readonly WorkerEvidence[],
+  store: StoreEvidence | null = keysOf([5, 5]),
+  changes: Partial<Evidence['target']> = {},
+): Evidence {
   const target = {
-    ...targetOf([], []),
-    sharedCache: { type: store === null ? 'none' : 'mooncake-store', masters: [] } as const,
+    ...TARGET,
+    sharedCache: { ...TARGET.sharedCache, type: store === null ? 'none' : 'mooncake-store' } as const,
+    ...changes,
   };
   return { target, seconds: 10, workers, store };
 }
@@ -288,6 +298,90 @@ const TABLE: readonly (readonly [
   ],
   ['tenants', workerOf(), undefined, 'skipped', /no event was heard/],
 ];
+
+// ---- derived hashes ----
+
+/** A model of windows alone: no group is the main one. */
+const WINDOWS = validateContract(
+  descriptorFromCase({
+    hash_block_size: 16,
+    coordinator_alignment: 16,
+    partial_hash_hits: false,
+    main_event_block_size: 16,
+    groups: [{ group_id: 0, kind: 'sliding_window', block_size: 16, window: 48, prefixes: ['c@m@tp_rank:0@group:0'] }],
+  }),
+  { hashing: 'derived' },
+);
+const DERIVED = { ...TARGET.sharedCache, type: 'mooncake-store', hashing: 'derived' } as const;
+const VOUCHED = { ...DERIVED, trustSeed: true };
+const windows = (heard: Partial<RankTally> = {}) =>
+  workerOf({ contract: { contract: WINDOWS, code: null, fault: null } }, rankOf({}, heard));
+const SEED_42 = validateContract(
+  { ...descriptorOf(), hash: { ...descriptorOf().hash, seed_policy: 'pythonhashseed-42' } },
+  { hashing: 'derived' },
+);
+const CBOR = validateContract(
+  { ...descriptorOf(), hash: { ...descriptorOf().hash, algorithm: 'sha256_cbor' } },
+  { hashing: 'derived' },
+);
+const TOKEN_IDS = Uint32Array.from({ length: 16 }, (_, i) => i * 7000);
+const hashedWith = (contract: Contract, seed: string) => {
+  const hashes = BigUint64Array.from(vllmDigests(TOKEN_IDS, 16, { seed }), (digest) => low64Of(digest));
+  const firstBlocks = [{ tokens: TOKEN_IDS, blockSize: 16, hashes }];
+  return workerOf({ contract: { contract, code: null, fault: null } }, rankOf({}, { firstBlocks }));
+};
+
+const DERIVED_TABLE: readonly (readonly [string, WorkerEvidence, typeof VOUCHED | typeof DERIVED, string, RegExp])[] = [
+  ['contract', workerOf(), DERIVED, 'ok', /blocks of 16 tokens, hashes of sha256 and PYTHONHASHSEED=0$/],
+  [
+    'contract',
+    windows(),
+    DERIVED,
+    'failed',
+    /no event can prove how the engine hashes.* FIX .*sharedCache\.trustSeed to true/,
+  ],
+  ['contract', windows(), VOUCHED, 'ok', /no main event group, hashes of sha256/],
+  ['block-size', windows(), VOUCHED, 'ok', /^16 tokens/],
+  ['block-size', windows(SILENT), VOUCHED, 'skipped', /no event was heard, and the contract has no main event group/],
+  ['hashes-meet-store', windows({ hashes: many(50) }), VOUCHED, 'skipped', /its contract has no main event group/],
+  ['hash-seed', hashedWith(SEED_42, '42'), DERIVED, 'ok', /1 first block hashed as sha256 and PYTHONHASHSEED=42 give/],
+  [
+    'hash-seed',
+    hashedWith(SEED_42, '0'),
+    DERIVED,
+    'failed',
+    /they are those of sha256 and PYTHONHASHSEED=0 FIX Start every worker with PYTHONHASHSEED=42 .*, or publish a contract/,
+  ],
+  [
+    'hash-seed',
+    hashedWith(CONTRACT, '42'),
+    DERIVED,
+    'failed',
+    /sha256 and PYTHONHASHSEED=0 do not give; they are those of .*=42/,
+  ],
+  [
+    'hash-seed',
+    hashedWith(CBOR, '0'),
+    DERIVED,
+    'failed',
+    /that sha256_cbor and PYTHONHASHSEED=0 do not give; they are those of sha256 and PYTHONHASHSEED=0 FIX .*-hash-algo sha256_cbor/,
+  ],
+  [
+    'hash-seed',
+    workerOf({}, rankOf({}, { firstBlocks: [{ tokens: TOKEN_IDS, blockSize: 8, hashes: BigUint64Array.of(1n, 2n) }] })),
+    DERIVED,
+    'skipped',
+    /what sha256 and PYTHONHASHSEED=0 give can't be told of such blocks/,
+  ],
+];
+
+for (const [i, [code, worker, sharedCache, status, words]] of DERIVED_TABLE.entries()) {
+  test(`derived, row ${i}: ${code} is ${status}: ${words.source}`, () => {
+    const [verdict] = verdicts(code, evidenceOf([worker], keysOf([5, 5]), { sharedCache })) as [Verdict];
+    assert.is(verdict.status, status);
+    assert.match(verdict.fix === null ? verdict.seen : `${verdict.seen} FIX ${verdict.fix}`, words);
+  });
+}
 
 for (const [i, [code, worker, store, status, words]] of TABLE.entries()) {
   test(`row ${i}: ${code} is ${status}: ${words.source}`, () => {

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { encode } from '@msgpack/msgpack';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { Descriptor } from '../src/contract/descriptor.js';
 import { parseEncoding } from '../src/fleet/worker/encoding.js';
 import type { WorkerOptions } from '../src/fleet/worker/options.js';
 import { chatTokens, textTokens } from '../src/fleet/worker/tokenizer.js';
@@ -80,6 +81,12 @@ async function withAnswer<T>(
   }
 }
 
+/** The worker's own descriptor under another seed policy. */
+function withSeed({ descriptor }: SimulatedWorker, seed_policy: string): unknown {
+  const own = descriptor as Descriptor;
+  return { ...own, hash: { ...own.hash, seed_policy } };
+}
+
 /** A worker apart from the fleet's own that shares its store. */
 async function withWorker<T>(options: WorkerOptions, work: (worker: SimulatedWorker) => Promise<T>): Promise<T> {
   const worker = await SimulatedWorker.start({ latency: { timeScale: 0 }, ...options });
@@ -94,8 +101,11 @@ if (zeromq !== null) {
   // ---- hash seed ----
 
   for (const [seed, words] of [
-    ['42', /hash seed mismatch: .* those of PYTHONHASHSEED=42; the same tokens have other hashes at worker-0/],
-    ['vllm-none-hash', /hash seed mismatch: .* those of an unset PYTHONHASHSEED/],
+    [
+      '42',
+      /hash seed mismatch: .* those of sha256 and PYTHONHASHSEED=42; the same tokens have other hashes at worker-0/,
+    ],
+    ['vllm-none-hash', /hash seed mismatch: .* those of sha256 and an unset PYTHONHASHSEED/],
     [
       'a random one',
       /hash seed mismatch: \d+ of \d+ first blocks with hashes that sha256 and PYTHONHASHSEED=0 do not give/,
@@ -121,6 +131,36 @@ if (zeromq !== null) {
         } finally {
           await publisher.close();
         }
+      }));
+  }
+
+  for (const [policy, words] of [
+    ['pythonhashseed-42', 'PYTHONHASHSEED=42'],
+    ['vllm-none-hash', 'an unset PYTHONHASHSEED'],
+  ] as const) {
+    test(`hash seed: a contract that says ${policy}, and engines of seed 0, where hashes are derived`, () =>
+      withFleet({ workers: 2 }, async (fleet) => {
+        const specs = fleet.workers.map((worker) => specOf(worker, { contract: { inline: withSeed(worker, policy) } }));
+        const target = targetOf(specs, fleet.masters);
+        const derived = { ...target, sharedCache: { ...target.sharedCache, hashing: 'derived' } as const };
+        const findings = await examine(derived, { probe: true });
+        assert.equal(failed(findings), ['hash-seed']);
+        const seen = said(findings, 'hash-seed');
+        for (const { id } of fleet.workers) {
+          assert.match(seen, `failed ${id}: hash seed mismatch: `);
+        }
+        assert.match(
+          seen,
+          `with hashes that sha256 and ${words} do not give; they are those of sha256 and PYTHONHASHSEED=0`,
+        );
+        assert.match(seen, /or publish a contract that names what all of them hash with/);
+        assert.match(
+          said(findings, 'contract'),
+          `ok worker-0: 1 group, 1 key prefix, blocks of 16 tokens, hashes of sha256 and ${words}`,
+        );
+        // Where hashes are learned, such a contract is none.
+        const learned = await examine(target, { probe: true });
+        assert.match(said(learned, 'contract'), 'failed worker-0: unsupported-hash-contract');
       }));
   }
 

@@ -6,7 +6,7 @@ import { WorkerEvents } from '../src/events/worker-events.js';
 import { CHECKS } from '../src/server/doctor/checks/index.js';
 import { DriftJudge } from '../src/server/doctor/drift-judge.js';
 import { editDistance, MOST_CHARS } from '../src/server/doctor/edit-distance.js';
-import { expectedHash, seedOf } from '../src/server/doctor/expected-hashes.js';
+import { expectedHash, PROMISED_RULE, ruleOf } from '../src/server/doctor/expected-hashes.js';
 import { keyParts, nearestPrefix } from '../src/server/doctor/key-parts.js';
 import { KeyReader } from '../src/server/doctor/key-tally.js';
 import { type KeyFate, MasterReader } from '../src/server/doctor/master-tally.js';
@@ -14,8 +14,9 @@ import { RankReader } from '../src/server/doctor/rank-tally.js';
 import { reportOf, reportText } from '../src/server/doctor/report.js';
 import { Tallies } from '../src/server/doctor/tallies.js';
 import { shareText, tallyText } from '../src/server/doctor/words.js';
-import { low64Of } from '../src/wire/block-digests.js';
+import { low64Of, MAX_HASH_BLOCK_TOKENS } from '../src/wire/block-digests.js';
 import { vllmDigests } from './support/engine-digests.js';
+import { digestCases } from './support/engine-hash-cases.js';
 import { framesOf, removed, stored, storeMessage } from './support/messages.js';
 
 const REQUIRED = [
@@ -74,13 +75,33 @@ test('expected hashes are those of vLLM, over coarse blocks as well, and seeds a
   const tokens = Uint32Array.from({ length: 64 }, (_, i) => i * 1000);
   for (const seed of ['0', '42', 'vllm-none-hash']) {
     const digests = vllmDigests(tokens, 16, { seed });
-    assert.is(expectedHash(tokens, 16, 16, seed), low64Of(digests[0]!));
-    assert.is(expectedHash(tokens, 48, 16, seed), low64Of(digests[2]!));
-    assert.is(seedOf(low64Of(digests[0]!), tokens, 16, 16), seed);
+    const rule = { algorithm: 'sha256', seed } as const;
+    assert.is(expectedHash({ tokens, blockSize: 16 }, 16, rule), low64Of(digests[0]!));
+    assert.is(expectedHash({ tokens, blockSize: 48 }, 16, rule), low64Of(digests[2]!));
+    const block = { tokens, blockSize: 16, hashes: BigUint64Array.of(low64Of(digests[0]!)) };
+    assert.equal(ruleOf(block, 16, PROMISED_RULE), rule);
   }
-  assert.is(seedOf(1n, tokens, 16, 16), null);
-  assert.is(expectedHash(tokens, 16, 32), null);
-  assert.is(expectedHash(tokens, 128, 16), null);
+  assert.is(ruleOf({ tokens, blockSize: 16, hashes: BigUint64Array.of(1n) }, 16, PROMISED_RULE), null);
+  assert.is(expectedHash({ tokens, blockSize: 16 }, 32), null);
+  assert.is(expectedHash({ tokens, blockSize: 128 }, 16), null);
+});
+
+test('expected hashes of both algorithms are those that Python gives', () => {
+  let told = 0;
+  for (const [name, algorithm] of [
+    ['pickle', 'sha256'],
+    ['cbor', 'sha256_cbor'],
+  ] as const) {
+    for (const { rule, blockSize, tokens, extraKeys, digests, name: what } of digestCases(name, algorithm)) {
+      if (extraKeys.loraName || extraKeys.rawSalt || blockSize > MAX_HASH_BLOCK_TOKENS) continue;
+      const wanted = BigInt(`0x${digests[0]!.slice(-16)}`);
+      assert.is(expectedHash({ tokens, blockSize }, blockSize, rule), wanted, what);
+      const block = { tokens, blockSize, hashes: BigUint64Array.of(wanted) };
+      assert.equal(ruleOf(block, blockSize, rule), rule, what);
+      told++;
+    }
+  }
+  assert.ok(told > 60, `${told}`);
 });
 
 test('a key list cut anywhere counts alike', () => {

@@ -9,7 +9,8 @@ import { complete, tokensOf, until, zeromq } from './support/fleet-worker.js';
 
 /** A target of masters alone. */
 function storeOf(masters: DoctorTarget['sharedCache']['masters']): DoctorTarget {
-  return { ...targetOf([], []), sharedCache: { type: 'mooncake-store', masters } };
+  const target = targetOf([], []);
+  return { ...target, sharedCache: { ...target.sharedCache, type: 'mooncake-store', masters } };
 }
 
 async function withMaster<T>(

@@ -20,7 +20,10 @@ const DENSE = {
   kv_cache_spec_kind: 'full_attention',
 };
 
-function refusal(fields: object, { blockSize = 4, mainEventGroup = 1 } = {}): string {
+function refusal(
+  fields: object,
+  { blockSize = 4, mainEventGroup = 1 }: { blockSize?: number; mainEventGroup?: number | null } = {},
+): string {
   const { events, rejected } = decodeWorkerBatch(encoder.encode([0, [{ ...DENSE, ...fields }], 0]));
   assert.equal(rejected, []);
   const normaliser = new EventNormaliser();
@@ -52,6 +55,11 @@ test('the main event group teaches, or events without a group', () => {
   assert.is(refusal({}, { mainEventGroup: 0 }), 'not-main-group');
   assert.is(refusal({ group_idx: 0 }, { mainEventGroup: 1 }), 'not-main-group');
   assert.is(refusal({ group_idx: 5 }), 'not-main-group');
+});
+
+test('under a contract without a main group no event is of it, and none teaches', () => {
+  for (const group_idx of [0, 1, null]) assert.is(refusal({ group_idx }, { mainEventGroup: null }), 'not-main-group');
+  assert.is(refusal({ medium: 'CPU' }, { mainEventGroup: null }), 'not-device-tier');
 });
 
 test("the block size must be the contract's, and the tokens exactly those of the blocks", () => {

@@ -30,6 +30,8 @@ const CONTRACT: Contract = {
   partialHashHits: false,
   gpuToStoreGroup: [0, 1],
   mainEventGroup: 0,
+  hashRule: { algorithm: 'sha256', seed: '0' },
+  learnable: true,
   groups: [
     { groupId: 0, kind: 'full_attention', blockSize: 16, slidingWindow: null, keyPrefixes: PREFIXES.slice(0, 2) },
     { groupId: 1, kind: 'mamba', blockSize: 16, slidingWindow: null, keyPrefixes: PREFIXES.slice(2) },

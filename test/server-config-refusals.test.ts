@@ -285,6 +285,26 @@ const refusals: readonly (readonly [unknown, string, string])[] = [
     'sharedCache.masters names 1, and sharedCache.type is "none"; set sharedCache.type to mooncake-store (--shared-cache-type), or leave the masters out.',
   ],
   [
+    { sharedCache: store({ hashing: 'guessed' }) },
+    'shared-cache-hashing',
+    'sharedCache.hashing is "guessed"; give one of learned, derived, both.',
+  ],
+  [
+    { sharedCache: store({ hashing: 'derived', trustSeed: 1 }) },
+    'shared-cache-trust-seed',
+    'sharedCache.trustSeed is 1; give true or false.',
+  ],
+  [
+    { sharedCache: store({ trustSeed: true }) },
+    'trust-seed-learned',
+    'sharedCache.trustSeed is true, and sharedCache.hashing is "learned", which makes no hashes by a seed; set sharedCache.hashing to derived or both (--hashing), or leave trustSeed out.',
+  ],
+  [
+    { sharedCache: { hashing: 'derived' } },
+    'hashing-without-type',
+    'sharedCache.hashing is "derived", and sharedCache.type is "none", where no hash is asked for; set sharedCache.type to mooncake-store (--shared-cache-type), or leave hashing out.',
+  ],
+  [
     { sharedCache: store({ masters: [MASTER, { events: 'tcp://10.0.0.8:5557' }] }) },
     'master-http',
     'sharedCache.masters.1.http is null, and which of several masters serves is asked over HTTP; give http://HOST:PORT of its admin port.',

@@ -53,7 +53,15 @@ test('everything has a default', () => {
       routerTtlSecs: 120,
       temperature: 0,
     },
-    sharedCache: { type: 'none', multiplier: 0.5, masters: [], tenant: 'default', maxEvidenceAge: null },
+    sharedCache: {
+      type: 'none',
+      multiplier: 0.5,
+      masters: [],
+      hashing: 'learned',
+      trustSeed: false,
+      tenant: 'default',
+      maxEvidenceAge: null,
+    },
     strictContracts: false,
     role: 'aggregated',
     workers: [],
@@ -195,6 +203,8 @@ test('the shared cache as the field sets it', () => {
     type: 'mooncake-store',
     multiplier: 0.5,
     masters: [{ events: EVENTS, http: null }],
+    hashing: 'learned',
+    trustSeed: false,
     tenant: 'default',
     maxEvidenceAge: null,
   });
@@ -208,6 +218,32 @@ test('the shared cache as the field sets it', () => {
   const moved = { DYN_MOONCAKE_KV_EVENTS_ENDPOINT: other };
   assert.equal(load({}, moved, file).config.sharedCache.masters, [{ events: other, http: null }]);
   assert.equal(load({ master: [EVENTS] }, moved, file).config.sharedCache.masters, [{ events: EVENTS, http: null }]);
+});
+
+test('where hashes come from: flag before variable before file, and all the way to the router', () => {
+  const env = { DYN_SHARED_CACHE_TYPE: 'mooncake-store', DYN_MOONCAKE_KV_EVENTS_ENDPOINT: EVENTS };
+  const hashing = { ...env, MOONROUTE_HASHING: 'derived' };
+  const inFile = { sharedCache: { type: 'mooncake-store', masters: [MASTER], hashing: 'both', trustSeed: true } };
+  const rows: readonly (readonly [ReturnType<typeof load>, string, boolean])[] = [
+    [load({}, env), 'learned', false],
+    [load({}, env, inFile), 'both', true],
+    [load({}, hashing, inFile), 'derived', true],
+    [load({ hashing: 'both' }, hashing), 'both', false],
+    [load({ trustSeed: true }, hashing), 'derived', true],
+    [load({}, { ...hashing, MOONROUTE_TRUST_SEED: 'true' }), 'derived', true],
+    [load({}, { ...hashing, MOONROUTE_TRUST_SEED: 'false' }, inFile), 'derived', false],
+  ];
+  for (const [{ config }, mode, trust] of rows) {
+    assert.is(config.sharedCache.hashing, mode);
+    assert.is(config.sharedCache.trustSeed, trust);
+    const { hashing, parts } = planRouter(routerOptionsOf(config));
+    assert.is(hashing, mode);
+    assert.is(parts.cache.trustSeed, trust);
+  }
+  assert.match(
+    refusal(() => load({}, { ...hashing, MOONROUTE_TRUST_SEED: 'yes' })).message,
+    'sharedCache.trustSeed is "yes" (from MOONROUTE_TRUST_SEED); give true or false.',
+  );
 });
 
 test('a blank endpoint is refused where a store is set', () => {

@@ -196,11 +196,18 @@ const well = {
   store: null,
   contracts: { ranks: 1, admitted: 1, reason: null },
   shares: true,
+  derivation: {
+    state: 'proven',
+    text: 'Events of 1 of 1 rank have agreed.',
+    provenRanks: 1,
+    ranks: 1,
+    unprovable: false,
+  },
   prompts: noPrompts(),
-};
+} as const satisfies Parameters<typeof warningsOf>[0];
 const down = { ...stream, connected: false, losses: { refused: 4, timeout: 1 } };
 
-const WARNINGS: readonly [string, Partial<typeof well>, Partial<typeof quiet>, RegExp | null][] = [
+const WARNINGS: readonly [string, Partial<Parameters<typeof warningsOf>[0]>, Partial<typeof quiet>, RegExp | null][] = [
   ['all is well', {}, {}, null],
   ['nobody is there', { workers: [] }, {}, /^no-workers: .*POST \/workers/],
   ['one does not answer', { workers: [worker({ healthy: false }), worker()] }, {}, /^unhealthy: Worker w0 does not/],
@@ -244,6 +251,19 @@ const WARNINGS: readonly [string, Partial<typeof well>, Partial<typeof quiet>, R
     {},
     /^tokenizer: .*3 tokens of 4/,
   ],
+  [
+    'an engine hashes otherwise than its contract says',
+    { derivation: { ...well.derivation, state: 'refuted', text: 'Of worker w0, rank 0, a block hash is 1.' } },
+    {},
+    /^hashes-refuted: Of worker w0/,
+  ],
+  [
+    'no event can prove how engines hash',
+    { derivation: { ...well.derivation, state: 'unproven', unprovable: true, text: 'Set sharedCache.trustSeed.' } },
+    {},
+    /^hashes-unprovable: Set sharedCache.trustSeed/,
+  ],
+  ['a rank has yet to prove how it hashes', { derivation: { ...well.derivation, state: 'proving' } }, {}, null],
   ['routing loses', {}, { requests: 50, achieved: 60, reachable: 100 }, /^routing-lost: .*60 %/],
   ['too few requests to tell', {}, { requests: 5, achieved: 0, reachable: 100 }, null],
   ['engines restore less', {}, { requests: 50, predicted: 1000, reported: 500 }, /^predicted-too-much: .*50 %/],

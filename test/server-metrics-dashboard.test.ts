@@ -102,7 +102,8 @@ function kindOf(page: MetricsPage, metric: string): string | undefined {
 
 if (zeromq !== null) {
   test('every metric and label of the dashboard is on the page of a running router', async () => {
-    const pool = await ServiceOverFleet.start({ workers: 2, worker: { latency: { timeScale: 0 }, gpuBlocks: 300 } });
+    const fleet = { workers: 2, worker: { latency: { timeScale: 0 }, gpuBlocks: 300 } };
+    const pool = await ServiceOverFleet.start(fleet, { sharedCache: { hashing: 'both' } });
     try {
       const chat = { messages: [{ role: 'user', content: 'hello there' }], max_tokens: 2 };
       for (let i = 0; i < 12; i++) await pool.ask(i % 3, 200 + 32 * i);

@@ -175,7 +175,8 @@ test('who asks while a page is being made gets that page, and the next one is ne
     reads++;
     return router.stats();
   };
-  const sources = { router: { stats, workers: () => router.workers() }, live, registry: { list: () => [] } };
+  const workers = () => router.workers();
+  const sources = { router: { stats, workers, contract: null }, live, registry: { list: () => [] } };
   const metrics = createMetrics({ ...sources, prompts: { stats: noPrompts } });
   const [one, other] = await Promise.all([metrics.text(), metrics.text()]);
   assert.is(one, other);

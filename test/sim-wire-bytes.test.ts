@@ -1,5 +1,4 @@
 // The bytes that `wire` feeds are those of real publishers: digests as vLLM makes them, messages that the readers take whole.
-import { createHash } from 'node:crypto';
 import { decode } from '@msgpack/msgpack';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -10,29 +9,12 @@ import { WireNumbers } from '../src/sim/wire-numbers.js';
 import { objectTemplates, StoreBatch } from '../src/sim/wire-store-batch.js';
 import { blockRemoved, blockStored, workerMessage } from '../src/sim/wire-worker-messages.js';
 import { splitStoreFrames } from '../src/wire/mooncake.js';
-import { writeSha256 } from '../src/wire/sha256.js';
 import { decodeWorkerMessage } from '../src/wire/vllm.js';
 import { vllmDigests } from './support/engine-digests.js';
 import { stored, storeMessage } from './support/messages.js';
-import { Random } from './support/random.js';
 import { ids, requestsOf } from './support/sim-requests.js';
 
 const PREFIX = 'sim@model@tp_rank:0@pcp0@dcp0@pp_rank:0@group:0';
-
-test("SHA-256 is node's, whatever the length", () => {
-  const random = new Random(1);
-  for (let length = 0; length <= 260; length++) {
-    const message = Uint8Array.from({ length }, () => random.int(256));
-    const digest = new Uint8Array(34);
-    writeSha256(message, digest, 1);
-    assert.is(
-      Buffer.from(digest.subarray(1, 33)).toString('hex'),
-      createHash('sha256').update(message).digest('hex'),
-      `${length} bytes`,
-    );
-    assert.is(digest[33], 0);
-  }
-});
 
 /** Two prompts of which the second shares three nodes, and has one of its own in their midst in number. */
 function forest(blockSize: number, blocksPerNode: number) {

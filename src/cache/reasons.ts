@@ -1,6 +1,6 @@
 // Why a lookup credits nothing, or less than the prompt: stable codes, and texts a person can act on (design.md 2, promise 2).
 import type { CoreExplanation } from '../core/core.js';
-import type { Plan } from '../core/plan.js';
+import type { Evaluation, Plan } from '../core/plan.js';
 
 /** Why credit ends where it does. */
 export type ReasonCode =
@@ -8,6 +8,7 @@ export type ReasonCode =
   | 'pending' //             contract changes are being read
   | 'no-contract' //         no validated contract is in force
   | 'contract-too-large' //  more groups or prefixes than the core's build holds
+  | 'contract-unfit' //      it was validated for another way of hashing
   | 'ineligible' //          the request's provenance is not proven
   | 'block-size' //          the query's blocks are not the contract's
   | 'empty-prompt'
@@ -21,7 +22,11 @@ export type ReasonCode =
   | 'digest-ambiguous' //    two digests share the block's 64-bit hash
   | 'endpoint-alignment' //  the next restart point lies behind what is stored
   | 'unseen-boundary' //     vLLM may restart inside a block, where no event teaches a hash
-  | 'last-token'; //         at least one token is always computed
+  | 'last-token' //          at least one token is always computed
+  | 'tokens-missing' //      hashes are derived from tokens, and only local hashes were given
+  | 'hashes-unproven' //     no event of the ranks has yet agreed with derived hashes
+  | 'hashes-refuted' //      an event has disagreed with them
+  | 'not-derived'; //        derivation ended for want of room
 
 /** One reason. Blocks count from 0 in main event blocks. */
 export interface Reason {
@@ -42,6 +47,12 @@ export function reason(code: ReasonCode, text: string, block: number | null = nu
 /** What the reasons of a performed lookup are derived from. */
 export interface HitFacts {
   readonly plan: Plan;
+  /** The plan's evaluation along the edges that were walked; blocks below are its. */
+  readonly evaluation: Evaluation;
+  /** The edges were derived ones. */
+  readonly derived: boolean;
+  /** Tokens of a main event block, in which reasons give their places. */
+  readonly mainBlockSize: number;
   readonly kinds: readonly string[];
   readonly hashBlockSize: number;
   readonly explanation: CoreExplanation;
@@ -60,29 +71,38 @@ const MISSING_SHOWN = 3;
 
 /** All reasons why the hit is what it is and not more, the decisive ones first. Empty only if the hit is all that any engine restores. */
 export function hitReasons(facts: HitFacts): Reason[] {
-  const { plan, explanation, tokens } = facts;
+  const { evaluation, explanation, tokens } = facts;
   const { hit, walked, blocked } = explanation;
-  const size = plan.blockSize;
+  const size = evaluation.blockSize;
   const most = Math.floor((tokens - 1) / size);
   const found: (Reason | null)[] = [];
   if (most < 1) {
     const text = `The prompt has ${tokens} tokens; the first restart point is ${size} tokens, and one token is always computed.`;
     found.push(reason('too-short', text));
   } else {
-    if (walked > 0 && facts.isEmpty()) found.push(emptyReason(facts));
+    const empty = (walked > 0 || facts.derived) && facts.isEmpty();
+    if (empty) found.push(emptyReason(facts));
     // With all that may be credited credited, what the block of the last token lacks is to blame for nothing.
-    if (hit < most) found.push(...blocked.map((one) => blockedReason(facts, one)), walkReason(facts, most));
+    if (hit < most) found.push(...blocked.map((one) => blockedReason(facts, one)));
+    // Derivation ends of itself where full attention lacks something.
+    const gap = blocked.some(({ group }) => facts.kinds[group] === 'full_attention');
+    if (hit < most && !(facts.derived && (empty || gap))) found.push(walkReason(facts, most));
     if (hit < Math.min(walked, most) && blocked.length === 0) {
-      const text = `The model restarts at multiples of ${plan.step * size} tokens; the next one lies behind the ${walked * size} tokens known.`;
-      found.push(reason('endpoint-alignment', text, hit));
+      const text = `The model restarts at multiples of ${evaluation.step * size} tokens; the next one lies behind the ${walked * size} tokens known.`;
+      found.push(reason('endpoint-alignment', text, placeOf(facts, hit)));
     }
   }
   found.push(unseenReason(facts));
   if (most >= 1 && hit === most) {
     const text = `${hit * size} of ${tokens} tokens: all full blocks before the last token, which is always computed.`;
-    found.push(reason('last-token', text, hit));
+    found.push(reason('last-token', text, placeOf(facts, hit)));
   }
   return found.filter((one) => one !== null);
+}
+
+/** The main event block that one of the evaluation's lies in. */
+function placeOf({ evaluation, mainBlockSize }: HitFacts, block: number): number {
+  return Math.floor((block * evaluation.blockSize) / mainBlockSize);
 }
 
 function emptyReason({ lastClear }: HitFacts): Reason {
@@ -95,11 +115,16 @@ function emptyReason({ lastClear }: HitFacts): Reason {
 }
 
 /** Why the walk ended before the prompt's last full block. */
-function walkReason({ plan, explanation, blocks, requestBlocks }: HitFacts, most: number): Reason | null {
+function walkReason(facts: HitFacts, most: number): Reason | null {
+  const { evaluation, explanation, blocks, requestBlocks, derived } = facts;
   const { walked, stopped } = explanation;
   if (walked >= most) return null;
+  if (derived && walked < blocks) {
+    const text = `Hashes were derived up to token ${walked * evaluation.blockSize} only: this prompt fills the core's tables by itself, or a hash of it is ambiguous.`;
+    return reason('not-derived', text, placeOf(facts, walked));
+  }
   if (stopped === 'missing') {
-    const tokens = `tokens ${walked * plan.blockSize}–${(walked + 1) * plan.blockSize - 1}`;
+    const tokens = `tokens ${walked * evaluation.blockSize}–${(walked + 1) * evaluation.blockSize - 1}`;
     const text = `No admitted worker has announced block ${walked} (${tokens}) behind this prefix, so its engine hash is unknown.`;
     return reason('not-learned', text, walked);
   }
@@ -107,22 +132,26 @@ function walkReason({ plan, explanation, blocks, requestBlocks }: HitFacts, most
     const text = `Workers' events contradict each other about block ${walked}; it is not credited until the contract changes. Check that all workers hash alike.`;
     return reason('conflict', text, walked);
   }
-  if (walked === requestBlocks) return reason('request-too-long', `One lookup reads ${requestBlocks} blocks.`, walked);
+  if (walked === requestBlocks)
+    return reason('request-too-long', `One lookup reads ${requestBlocks} blocks.`, placeOf(facts, walked));
   return reason('hashes-missing', `Only ${blocks} local hashes were given for ${most} blocks.`, blocks);
 }
 
 /** vLLM may know a restart point that no event shows. */
-function unseenReason({ plan, explanation, hashBlockSize, tokens }: HitFacts): Reason | null {
-  const size = plan.blockSize;
+function unseenReason({ evaluation, explanation, hashBlockSize, tokens }: HitFacts): Reason | null {
+  const size = evaluation.blockSize;
   const last = Math.floor((tokens - 1) / hashBlockSize) * hashBlockSize;
-  if (!plan.partial || size === hashBlockSize || last <= explanation.hit * size) return null;
+  if (!evaluation.partial || size === hashBlockSize || last <= explanation.hit * size) return null;
   const text = `vLLM may restart every ${hashBlockSize} tokens; boundaries inside a block of ${size} are not in workers' events and are not credited.`;
   return reason('unseen-boundary', text, explanation.hit);
 }
 
-function blockedReason({ plan, kinds }: HitFacts, blocked: CoreExplanation['blocked'][number]): Reason {
-  const { group, block, digest } = blocked;
-  const place = `block ${block} (endpoint ${(block + 1) * plan.blockSize} tokens), group ${group} (${kinds[group]})`;
+function blockedReason(facts: HitFacts, blocked: CoreExplanation['blocked'][number]): Reason {
+  const { plan, evaluation, kinds } = facts;
+  const { group, digest } = blocked;
+  const block = placeOf(facts, blocked.block);
+  const end = (blocked.block + 1) * evaluation.blockSize;
+  const place = `block ${block} (endpoint ${end} tokens), group ${group} (${kinds[group]})`;
   if (blocked.ambiguous) {
     return {
       code: 'digest-ambiguous',

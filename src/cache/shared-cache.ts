@@ -1,12 +1,14 @@
 // SharedCache: what a shared Mooncake store could restore for a prompt, under one contract. It puts the rooms below together: contract
 // rules decide whether there are hints, eligibility decides what may teach, the core remembers and answers, and the rules about
 // sequence, generation and pending (design.md 5) decide when evidence goes. It has no sockets and no clock.
-import type { Contract } from '../contract/descriptor.js';
+
+import { checkHashing } from '../contract/check-hashing.js';
+import type { Contract, Hashing } from '../contract/descriptor.js';
 import { type BuildName, candidateBuilds, fittingBuild, loadBuild } from '../core/builds.js';
 import { Core, type GroupCensus } from '../core/core.js';
 import { badScope, seedOf } from '../core/local-hash.js';
 import { sharedNumbers } from '../core/numbers.js';
-import { type Plan, planOf } from '../core/plan.js';
+import { type Evaluation, type Plan, planOf } from '../core/plan.js';
 import type { IndexedBlocks } from '../core/prefix-types.js';
 import { hashedNumbers } from '../events/local-hashes.js';
 import type { NormalisedEvent, NormalisedStored } from '../events/normaliser.js';
@@ -14,6 +16,8 @@ import { whyNotLearned } from '../events/stored-blocks.js';
 import { publisherKey, type Source, type WorkerMessage } from '../events/worker-events.js';
 import { StoreFrameError, splitStoreFrames } from '../wire/mooncake.js';
 import type { StoredEvent } from '../wire/worker-event.js';
+import { HashProofs } from './hash-proofs.js';
+import { extraKeysOf, type QueryScope, scopeKinds, UNFIT, whyNotByDerived, whyNotByLearned } from './hash-ways.js';
 import { KeyList, type KeyListScope } from './key-list.js';
 import { KeyPrefixes } from './key-prefixes.js';
 import { hitReasons, type Reason, type ReasonCode, reason } from './reasons.js';
@@ -34,7 +38,7 @@ import type {
 
 const NOBODY = { workerId: '', dpRank: -1, admitted: false };
 /** Refusals that are not for what the event says. */
-const DEAF: ReadonlySet<string> = new Set(['stopped', 'pending', 'no-contract', 'source-not-admitted']);
+const DEAF: ReadonlySet<string> = new Set(['stopped', 'pending', 'no-contract', 'source-not-admitted', 'derived-only']);
 const NO_HITS: CacheHits = { blocks: 0, tokens: 0 };
 const DEFAULT_EDGES = 262_144;
 const MAX_TOKENS = 0xffff_ffff;
@@ -51,18 +55,23 @@ interface Force {
   readonly core: Core;
   /** What key lists are collected for. */
   readonly keys: KeyListScope;
+  /** What events have proven of derived hashes; null where none are made. */
+  readonly proofs: HashProofs | null;
 }
 
 /** Credits what a shared store holds. Make one with `SharedCache.create`. */
 export class SharedCache {
   readonly #isPending: () => boolean;
   readonly #tableSeed: bigint | undefined;
+  readonly #hashing: Hashing;
+  readonly #trustSeed: boolean;
   readonly #builds: ReadonlyMap<BuildName, WebAssembly.Module>;
   #core: Core | null = null;
   #force: Force | null = null;
   /** Fingerprint of the contract last given, in force or too large. */
   #given: string | null = null;
-  #tooLarge: string | null = null;
+  /** Why the contract given can't be in force. */
+  #unfit: Reason | null = null;
   #sources = new Set<string>();
   #asked: Source & { readonly admitted: boolean } = NOBODY;
   #generation = 0;
@@ -81,14 +90,17 @@ export class SharedCache {
   private constructor(options: SharedCacheOptions, builds: ReadonlyMap<BuildName, WebAssembly.Module>) {
     this.#isPending = options.isPending ?? (() => false);
     this.#tableSeed = options.tableSeed;
+    this.#hashing = options.hashing ?? 'learned';
+    this.#trustSeed = options.trustSeed ?? false;
     this.#builds = builds;
   }
 
   /**
    * Compiles what the limits ask for; the core's memory is reserved when a contract comes.
-   * @throws ConfigError `limits-edges`.
+   * @throws ConfigError `limits-edges`, `hashing`.
    */
   static async create(options: SharedCacheOptions = {}): Promise<SharedCache> {
+    checkHashing(options.hashing ?? 'learned');
     const names = candidateBuilds(options.limits?.edges ?? DEFAULT_EDGES);
     const modules = await Promise.all(names.map(async (name) => [name, await loadBuild(name)] as const));
     return new SharedCache(options, new Map(modules));
@@ -97,6 +109,10 @@ export class SharedCache {
   /** Counts contract changes. Stamp it on work that is done later. */
   get generation(): number {
     return this.#generation;
+  }
+  /** Where engine hashes come from. */
+  get hashing(): Hashing {
+    return this.#hashing;
   }
   /** The contract in force, null when there is none. */
   get contract(): Contract | null {
@@ -111,33 +127,43 @@ export class SharedCache {
     this.#sources = new Set(Array.from(sources, ({ workerId, dpRank }) => publisherKey(workerId, dpRank)));
     this.#asked = NOBODY;
     const given = contract?.fingerprint ?? null;
+    this.#force?.proofs?.trust.admit(this.#sources);
     if (given === this.#given) return;
     this.#given = given;
     this.#generation++;
     this.#sequence = null;
     this.#scattered = false;
-    this.#tooLarge = null;
+    this.#unfit = null;
     this.#reconcile?.voidFor('contract-change');
     this.#force = null;
     this.#noteClear('contract-change');
     this.#lastClear = null; // of this contract there never was any residency
     if (contract === null) return;
-    const plan = planOf(contract);
+    const plan = planOf(contract, this.#hashing);
+    if (plan.learned === null && plan.derived === null) {
+      this.#unfit = UNFIT;
+      return;
+    }
     const name = fittingBuild([...this.#builds.keys()], plan.groups, plan.prefixes.length);
     if (name === null) {
-      this.#tooLarge = `the contract has ${plan.groups} groups and ${plan.prefixes.length} prefixes; the large build holds 8 and 64. Lower limits.edges to ${DEFAULT_EDGES}.`;
+      const text = `the contract has ${plan.groups} groups and ${plan.prefixes.length} prefixes; the large build holds 8 and 64. Lower limits.edges to ${DEFAULT_EDGES}.`;
+      this.#unfit = reason('contract-too-large', text);
       return;
     }
     if (this.#core?.build !== name) this.#core = Core.fromModule(name, this.#builds.get(name)!);
     const core = this.#core;
-    core.configure(plan, this.#tableSeed);
-    this.#force = { contract, plan, core, keys: listScope(plan, core) };
+    core.configure(plan, this.#tableSeed, contract.hashRule);
+    const asked = { core, contract, vouched: this.#trustSeed, admitted: this.#sources };
+    const proofs = plan.derived === null ? null : new HashProofs(asked);
+    this.#force = { contract, plan, core, keys: listScope(plan, core), proofs };
   }
 
   /** Learns a stored event of a worker's rank; call it before the GPU index sees the event. Only GPU blocks teach. */
   observeStored(source: Source, stored: NormalisedStored): Learned {
     const refused = this.#whyDeaf(source) ?? whyNotLearned(stored, this.#force!.contract);
     if (refused !== null) return this.#refuse(refused, stored);
+    this.#force!.proofs?.observe(source, stored);
+    if (this.#force!.plan.learned === null) return DERIVED_ONLY;
     return { blocks: this.#learn(stored, [stored], 0, 1), refused: null };
   }
 
@@ -145,6 +171,14 @@ export class SharedCache {
   observeMessage({ source, events }: WorkerMessage): number {
     const deaf = this.#whyDeaf(source);
     const force = this.#force;
+    if (deaf === null) force!.proofs?.observeMessage(source, events);
+    if (deaf === null && force!.plan.learned === null) {
+      for (const stored of events) {
+        const refused = stored.kind === 'stored' ? whyNotLearned(stored, force!.contract) : null;
+        if (refused !== null) tally(this.#refusals, refused);
+      }
+      return 0;
+    }
     // Events are learned in runs: those that stand right behind each other, in the list and in memory, in one form.
     let first: NormalisedStored | null = null;
     let from = 0; // where in the list the run starts
@@ -184,7 +218,9 @@ export class SharedCache {
    * without a namespace only: the hashes cover text, and text alone. For simulations; what came over a wire is for `observeMessage`.
    */
   observeBlocks(source: Source, blocks: IndexedBlocks): Learned {
-    const refused = this.#whyDeaf(source) ?? (blocks.eligible ? null : 'flagged-ineligible');
+    const learns = this.#force === null || this.#force.plan.learned !== null;
+    const refused =
+      this.#whyDeaf(source) ?? (learns ? null : 'derived-only') ?? (blocks.eligible ? null : 'flagged-ineligible');
     if (refused !== null) {
       tally(this.#refusals, refused);
       return { blocks: 0, refused };
@@ -219,6 +255,28 @@ export class SharedCache {
     const numbers = hashedNumbers(first);
     this.#compact(core);
     return core.learnRead(numbers, events as readonly NormalisedStored[], from, to, first.namespace !== null);
+  }
+
+  /** Whether the rank hashes requests of this kind as its contract says, as far as its events have shown. False where hashes are not derived. */
+  isProven({ workerId, dpRank }: Source, scope: QueryScope = {}): boolean {
+    return this.#force?.proofs?.trust.proves(publisherKey(workerId, dpRank), scopeKinds(scope)) ?? false;
+  }
+
+  /**
+   * Whether derived hashes answer requests of this kind for all admitted ranks, for those of them that `isProven` (lookups with `credits`
+   * `proven-ranks`), or for none.
+   */
+  provenRanks(scope: QueryScope = {}): 'all' | 'some' | 'none' {
+    const trust = this.#force?.proofs?.trust;
+    if (trust === undefined || trust.refuted !== null) return 'none';
+    const kinds = scopeKinds(scope);
+    if (trust.proveAll(kinds)) return 'all';
+    return trust.provenRanks > 0 ? 'some' : 'none';
+  }
+
+  /** The source restarted: what it has proven of its hashes was proven by another process. */
+  sourceLost({ workerId, dpRank }: Source): void {
+    this.#force?.proofs?.trust.forget(publisherKey(workerId, dpRank));
   }
 
   /** Why nothing that comes from the source is learned. */
@@ -356,35 +414,62 @@ export class SharedCache {
   /** What vLLM would restore from the store for this prompt. Zero when in doubt; `explain` says why. */
   lookup(query: CacheQuery): CacheHits {
     if (this.#whyNot(query) !== null) return NO_HITS;
-    const { core, plan } = this.#force!;
+    const { core, plan, proofs } = this.#force!;
     const { localHashes, tokens, tokenCount, blockSize, loraName, cacheSalt } = query;
+    const derives = whyNotByDerived(query, proofs) === null;
+    if (!derives && whyNotByLearned(query, plan) !== null) return NO_HITS;
+    this.#scattered = true;
+    if (derives) {
+      const given = tokens!.subarray(0, tokenCount);
+      return this.#hits(core.lookupDerived(given, tokenCount, extraKeysOf(query)), plan.derived!);
+    }
     const blocks =
       localHashes === undefined && tokens !== undefined
         ? core.lookupTokens(tokens.subarray(0, tokenCount), tokenCount, blockSize, seedOf(loraName, cacheSalt))
         : core.lookup(this.#loadQuery(query), tokenCount);
-    this.#scattered = true;
-    return { blocks, tokens: blocks * plan.blockSize };
+    return this.#hits(blocks, plan.learned!);
   }
 
-  /** The same hits with the reasons why they are not more. Touches nothing; slower. */
+  /** The same hits with the reasons why they are not more. Changes nothing but what has been derived; slower. */
   explain(query: CacheQuery): Explanation {
     const refused = this.#whyNot(query);
     if (refused !== null) return { hits: NO_HITS, reasons: [refused] };
-    const { core, contract, plan } = this.#force!;
-    const blocks = this.#loadQuery(query);
-    const explanation = core.explain(blocks, query.tokenCount);
+    const { core, contract, plan, proofs } = this.#force!;
+    const notDerived = whyNotByDerived(query, proofs);
+    const notLearned = notDerived === null ? null : whyNotByLearned(query, plan);
+    if (notDerived !== null && notLearned !== null) {
+      const learning = plan.learned === null ? [] : [notLearned];
+      return { hits: NO_HITS, reasons: proofs === null ? learning : [notDerived, ...learning] };
+    }
+    const derived = notDerived === null;
+    const evaluation = derived ? plan.derived! : plan.learned!;
+    const { tokenCount } = query;
+    const blocks = derived
+      ? core.prepareDerived(query.tokens!.subarray(0, tokenCount), extraKeysOf(query))
+      : this.#loadQuery(query);
+    const explanation = core.explain(blocks, tokenCount, derived ? 'derived' : 'learned');
     const reasons = hitReasons({
       plan,
+      evaluation,
+      derived,
+      mainBlockSize: contract.mainEventBlockSize,
       kinds: contract.groups.map(({ kind }) => kind),
       hashBlockSize: contract.hashBlockSize,
       explanation,
       blocks,
-      tokens: query.tokenCount,
+      tokens: tokenCount,
       requestBlocks: core.requestBlocks,
       lastClear: this.#lastClear,
       isEmpty: () => core.digests === 0,
     });
-    return { hits: { blocks: explanation.hit, tokens: explanation.hit * plan.blockSize }, reasons };
+    if (notDerived !== null && proofs !== null) reasons.push(notDerived);
+    return { hits: this.#hits(explanation.hit, evaluation), reasons };
+  }
+
+  /** Blocks of an evaluation as hits. */
+  #hits(blocks: number, { blockSize }: Evaluation): CacheHits {
+    const tokens = blocks * blockSize;
+    return { blocks: Math.floor(tokens / this.#force!.contract.mainEventBlockSize), tokens };
   }
 
   /** What is resident, by store group; empty without a contract. Reads every digest: not for hot paths. */
@@ -401,6 +486,7 @@ export class SharedCache {
       refusals: Object.fromEntries(this.#refusals),
       clears: Object.fromEntries(this.#clears),
       pendingFaults: this.#pendingFaults,
+      derivation: this.#force?.proofs?.stats() ?? null,
     };
   }
 
@@ -436,19 +522,13 @@ export class SharedCache {
 
   #whyNot(query: CacheQuery): Reason | null {
     const idle = this.#whyIdle();
-    if (idle === 'no-contract' && this.#tooLarge !== null) return reason('contract-too-large', this.#tooLarge);
+    if (idle === 'no-contract' && this.#unfit !== null) return this.#unfit;
     if (idle === 'pending' && this.#pendingThrew) return reason(idle, PENDING_THREW);
     if (idle !== null) return reason(idle, IDLE_TEXT[idle]);
-    const { blockSize } = this.#force!.plan;
     if (!query.eligible)
       return reason('ineligible', 'The request is not proven to be plain text under a known LoRA name and namespace.');
-    if (badScope(query.loraName, query.cacheSalt))
+    if (badScope(query.loraName, query.cacheSalt) || badScope(null, query.rawSalt))
       return reason('ineligible', 'The LoRA name or the cache namespace is too long, or no well-formed text.');
-    if (query.blockSize !== blockSize)
-      return reason(
-        'block-size',
-        `The query's blocks have ${query.blockSize} tokens, the contract's main event blocks ${blockSize}.`,
-      );
     const { tokenCount } = query;
     if (!(Number.isInteger(tokenCount) && tokenCount > 0 && tokenCount <= MAX_TOKENS))
       return reason('empty-prompt', `tokenCount is ${tokenCount}.`);
@@ -515,6 +595,7 @@ const IDLE_TEXT: Record<'stopped' | 'pending' | 'no-contract', string> = {
   'no-contract': 'No validated contract is in force: no worker published one, or workers disagree.',
 } satisfies Partial<Record<ReasonCode, string>>;
 
+const DERIVED_ONLY: Learned = { blocks: 0, refused: 'derived-only' };
 const PENDING_THREW = 'isPending threw, so that contract changes count as unread. Mend that function.';
 
 /** Counts under `key`; causes may come from callers, so their number is bounded. */

@@ -1,4 +1,5 @@
 // What goes into the shared cache and what comes out, as its callers see it (design.md 8).
+import type { Hashing } from '../contract/descriptor.js';
 import type { CoreStats } from '../core/stats.js';
 import type { LearnRefusal } from '../events/stored-blocks.js';
 import type { Reason } from './reasons.js';
@@ -12,6 +13,16 @@ export interface CacheLimits {
 /** How a cache is made. */
 export interface SharedCacheOptions {
   readonly limits?: CacheLimits;
+  /**
+   * Where the engine hashes of a prompt come from: learned from workers' events (default), derived from its tokens by the contract's hash rule, or
+   * both: derived where they may be, else learned. Contracts must have been validated for the same.
+   */
+  readonly hashing?: Hashing;
+  /**
+   * Credit derived hashes before workers' events have agreed with them. Needed where a contract has no main event group, whose events could; set it only
+   * if you know that every engine hashes as its contract says: a wrong seed credits what they can't restore. Default false.
+   */
+  readonly trustSeed?: boolean;
   /**
    * True while contract changes are unread: no hints, no learning. Asked at every call; must be cheap. Where it throws they count as unread, and
    * it is counted.
@@ -36,9 +47,19 @@ export interface CacheQuery {
   readonly loraName?: string | null;
   /** The cache namespace (the user's salt without `dynamo-cache-salt:`). Used only with `tokens`. */
   readonly cacheSalt?: string | null;
+  /** The engine's own `cache_salt`, instead of a namespace. Only derived hashes know it. */
+  readonly rawSalt?: string | null;
+  /**
+   * Who will be credited: any admitted rank (default), or only those that `isProven`; the caller sees to that. It decides whether derived hashes may be used
+   * while some ranks have yet to prove how they hash.
+   */
+  readonly credits?: 'any-rank' | 'proven-ranks';
 }
 
-/** What vLLM would restore: the first `blocks` main event blocks, `tokens` tokens. */
+/**
+ * What vLLM would restore: the first `tokens` tokens, of which `blocks` main event blocks are whole. Derived hashes also see restart points inside a
+ * block.
+ */
 export interface CacheHits {
   readonly blocks: number;
   readonly tokens: number;
@@ -55,7 +76,14 @@ export interface Learned {
   /** Blocks learned or confirmed. */
   readonly blocks: number;
   /** Why it taught nothing, null when it was learned (though perhaps not whole: see the core's counters). */
-  readonly refused: LearnRefusal | 'stopped' | 'pending' | 'no-contract' | 'source-not-admitted' | null;
+  readonly refused:
+    | LearnRefusal
+    | 'stopped'
+    | 'pending'
+    | 'no-contract'
+    | 'source-not-admitted'
+    | 'derived-only' // hashes are derived, so that events prove something and teach nothing
+    | null;
 }
 
 /** Objects of every rank of a group, known without their messages' bytes: what a simulation has. */
@@ -120,4 +148,16 @@ export interface CacheStats {
   readonly clears: Readonly<Record<string, number>>;
   /** Times that `isPending` threw. */
   readonly pendingFaults: number;
+  /** Null where hashes are not derived, or no contract is in force. */
+  readonly derivation: DerivationStats | null;
+}
+
+/** How far derived hashes are trusted. */
+export interface DerivationStats {
+  /** Admitted ranks whose events have agreed with derived digests at least once. */
+  readonly provenRanks: number;
+  /** Events that were held against them. */
+  readonly agreed: number;
+  /** What disagreed, and thereby ended derivation until the contract changes; null while nothing has. */
+  readonly refuted: string | null;
 }

@@ -1,12 +1,14 @@
 // `moonroute oracle`: runs case files, whose hits vLLM's own coordinator computed, through the real path, and says where we agree.
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { SharedCache } from '../cache/shared-cache.js';
+import type { Hashing } from '../contract/descriptor.js';
 import { readCaseFile } from '../oracle/case-file.js';
-import { type CaseResult, type OracleSummary, runCase, summarise } from '../oracle/run.js';
+import { type CaseResult, type OracleSummary, oracleCacheOptions, runCase, summarise } from '../oracle/run.js';
 import { printJson, readText } from './files.js';
 
 interface FileReport extends OracleSummary {
   readonly file: string;
+  readonly mode: Hashing;
   /** Unsupported cases by reason. */
   readonly unsupportedBy: Record<string, number>;
   readonly results: readonly CaseResult[];
@@ -19,18 +21,26 @@ export function oracleCommand(): Command {
       "Compare credit with vLLM's own answer on oracle case files (plain or .gz). Fails if any case is credited above it.",
     )
     .argument('<file...>', 'case files')
+    .addOption(
+      new Option('--mode <mode>', 'where engine hashes come from: learned from worker events, or derived from tokens')
+        .choices(['learned', 'derived', 'both'])
+        .default('learned'),
+    )
     .option('--cases', 'also list every case that is not equal, with the reasons')
     .option('--json', 'print one JSON document, all results included')
-    .addHelpText('after', '\nExample:\n  moonroute oracle test/fixtures/oracle-cases.json.gz --cases')
-    .action(async (files: string[], options: { cases?: boolean; json?: boolean }) => {
-      const cache = await SharedCache.create();
+    .addHelpText(
+      'after',
+      '\nExample:\n  moonroute oracle test/fixtures/oracle-cases.json.gz --cases\n  moonroute oracle test/fixtures/oracle-cases.json.gz --mode derived',
+    )
+    .action(async (files: string[], options: { mode: Hashing; cases?: boolean; json?: boolean }) => {
+      const cache = await SharedCache.create(oracleCacheOptions(options.mode));
       const reports: FileReport[] = [];
       for (const file of files) {
         const results = readCaseFile(readText(file), file).map((oracleCase) => runCase(cache, oracleCase));
         const unsupportedBy: Record<string, number> = {};
         for (const { unsupported } of results)
           if (unsupported !== null) unsupportedBy[unsupported] = (unsupportedBy[unsupported] ?? 0) + 1;
-        reports.push({ file, ...summarise(results), unsupportedBy, results });
+        reports.push({ file, mode: options.mode, ...summarise(results), unsupportedBy, results });
       }
       if (options.json) printJson(reports);
       else for (const report of reports) printReport(report, options.cases === true);
@@ -45,10 +55,10 @@ export function oracleCommand(): Command {
 }
 
 function printReport(
-  { file, cases, equal, equalWithHit, under, over, unsupported, unsupportedBy, results }: FileReport,
+  { file, mode, cases, equal, equalWithHit, under, over, unsupported, unsupportedBy, results }: FileReport,
   list: boolean,
 ): void {
-  console.log(`${file}`);
+  console.log(`${file} (${mode})`);
   console.log(`  cases       ${cases}`);
   console.log(`  equal       ${equal} (${equalWithHit} with a hit, ${equal - equalWithHit} without)`);
   console.log(`  under       ${under}`);

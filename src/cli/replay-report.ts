@@ -40,7 +40,7 @@ export interface WorkerReport extends SourceReport {
   /** Messages in which a removal could not be read. */
   readonly lostRemovals: number;
   readonly counts: WorkerStats;
-  /** Blocks learned or confirmed, and why others were not; null without a contract. */
+  /** Blocks learned or confirmed, and why others were not; null without a contract, and where hashes are derived alone. */
   readonly learned: { readonly blocks: number; readonly refusals: Readonly<Record<string, number>> } | null;
   /** Events and messages that could not be read. */
   readonly notable: readonly { readonly file: string; readonly line: number; readonly text: string }[];
@@ -59,8 +59,8 @@ const NOTABLE_SHOWN = 20;
 /** What is there at the end. */
 export function endOf(cache: SharedCache, contract: Contract | null) {
   const resident = cache.census().map((census) => ({ ...census, kind: contract!.groups[census.group]!.kind }));
-  const { clears, core } = cache.stats();
-  return { edges: core?.edges ?? null, resident, clears };
+  const { clears, core, derivation } = cache.stats();
+  return { edges: core?.edges ?? null, resident, clears, derivation };
 }
 
 // ---- for people ----
@@ -78,8 +78,11 @@ export function printReports(
   }
   for (const { file, why } of cut) console.log(`${file} is cut short: ${why}`);
   if (contract === null) return;
-  const { edges, resident, clears } = endOf(cache, contract);
-  if (reports.some(({ publisher }) => publisher === 'worker')) console.log(`learned: ${edges} hash edges`);
+  const { edges, resident, clears, derivation } = endOf(cache, contract);
+  if (reports.some(({ publisher }) => publisher === 'worker')) {
+    if (cache.hashing !== 'derived') console.log(`learned: ${edges} hash edges`);
+    if (derivation !== null) printDerivation(derivation, contract);
+  }
   if (reports.some(({ publisher }) => publisher === 'store')) {
     console.log('resident');
     for (const { group, kind, complete, objects, cpu, disk, unknown } of resident) {
@@ -90,6 +93,23 @@ export function printReports(
   }
   for (const [cause, count] of Object.entries(clears))
     if (cause !== 'contract-change') console.log(`cleared ${count} × ${cause}`);
+}
+
+/** Whether workers hash as their contract says. */
+function printDerivation(
+  { provenRanks, agreed, refuted }: NonNullable<ReturnType<typeof endOf>['derivation']>,
+  { mainEventGroup, hashRule: { algorithm, seed } }: Contract,
+): void {
+  const rule = `${algorithm} with seed ${JSON.stringify(seed)}`;
+  if (refuted !== null) console.log(`derived: refuted. ${refuted}`);
+  else if (mainEventGroup === null)
+    console.log('derived: the contract has no main event group, whose events could tell');
+  else if (provenRanks === 0) console.log(`derived: no event tells whether ${rule} is right`);
+  else console.log(`derived: ${counted(agreed, 'event')} of ${counted(provenRanks, 'rank')} agreed with ${rule}`);
+}
+
+function counted(n: number, one: string): string {
+  return n === 1 ? `1 ${one}` : `${n} ${one}s`;
 }
 
 function printStore(report: StoreReport): void {

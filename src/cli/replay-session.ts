@@ -1,6 +1,6 @@
 // One run of `moonroute replay`: everything that was seen goes to one cache, each publisher's part by a source of its own.
 import { SharedCache } from '../cache/shared-cache.js';
-import type { Contract } from '../contract/descriptor.js';
+import type { Contract, Hashing } from '../contract/descriptor.js';
 import { ConfigError } from '../errors.js';
 import type { Source } from '../events/worker-events.js';
 import type { SourceKind } from '../live/recording.js';
@@ -31,9 +31,16 @@ export class ReplaySession {
     this.#as = as;
   }
 
-  /** @param as who published what does not say it */
-  static async open(contract: Contract | null, as: SourceKind | undefined): Promise<ReplaySession> {
-    const cache = await SharedCache.create();
+  /**
+   * @param contract validated for this way of hashing
+   * @param as who published what does not say it
+   */
+  static async open(
+    contract: Contract | null,
+    as: SourceKind | undefined,
+    hashing: Hashing = 'learned',
+  ): Promise<ReplaySession> {
+    const cache = await SharedCache.create({ hashing });
     cache.updateContract(contract, []);
     return new ReplaySession(cache, contract, as);
   }

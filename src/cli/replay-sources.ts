@@ -188,7 +188,10 @@ export class WorkerSource implements ReplaySource {
       losses: this.#losses,
       lostRemovals: this.#lostRemovals,
       counts: this.#events.stats(),
-      learned: this.#cache.contract === null ? null : { blocks: this.#blocks, refusals: this.#refusals },
+      learned:
+        this.#cache.contract === null || this.#cache.hashing === 'derived'
+          ? null
+          : { blocks: this.#blocks, refusals: this.#refusals },
       notable: this.#notable.kept,
       notableMore: this.#notable.more,
     };

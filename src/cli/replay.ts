@@ -1,6 +1,7 @@
 // `moonroute replay`: feeds recordings and captures of the store's master and of workers through the real path and shows what they teach,
 // what they leave resident, and why the rest counts for nothing; or sends them again, to any router.
 import { Command, Option } from 'commander';
+import { HASHINGS, type Hashing } from '../contract/descriptor.js';
 import { validateContract } from '../contract/validate.js';
 import { ConfigError } from '../errors.js';
 import type { SourceKind } from '../live/recording.js';
@@ -14,6 +15,7 @@ import { parser } from './simulate-options.js';
 
 interface Options {
   readonly contract?: string;
+  readonly hashing: Hashing;
   readonly as?: SourceKind;
   readonly speed: number;
   readonly publish?: boolean;
@@ -31,6 +33,14 @@ export function replayCommand(): Command {
     .argument('<file...>', 'recordings and captures, plain or gzip, in order')
     .option('--contract <file>', "contract descriptor (JSON); what a master's events count by")
     .addOption(
+      new Option(
+        '--hashing <mode>',
+        'where engine hashes come from: workers teach them, they are derived by the contract and held against events, or both',
+      )
+        .choices(HASHINGS)
+        .default('learned'),
+    )
+    .addOption(
       new Option('--as <publisher>', "who published them, where that can't be told").choices(['store', 'worker']),
     )
     .addOption(
@@ -44,7 +54,7 @@ export function replayCommand(): Command {
     .option('--json', 'print one JSON document; with --publish two, each a line: endpoints, and what was sent')
     .addHelpText(
       'after',
-      '\nExamples:\n  moonroute replay worker-0.jsonl\n  moonroute replay worker-0.jsonl master.jsonl --contract contract.json\n  moonroute replay pool*.jsonl.gz --contract contract.json --speed 10x\n  moonroute replay pool.jsonl --publish --port 5557 --wait-for-subscriber --speed original',
+      '\nExamples:\n  moonroute replay worker-0.jsonl\n  moonroute replay worker-0.jsonl master.jsonl --contract contract.json\n  moonroute replay worker-0.jsonl --contract contract.json --hashing derived\n  moonroute replay pool*.jsonl.gz --contract contract.json --speed 10x\n  moonroute replay pool.jsonl --publish --port 5557 --wait-for-subscriber --speed original',
     )
     .action(async (paths: string[], options: Options) => {
       const { port, waitForSubscriber } = options;
@@ -62,8 +72,9 @@ function portOf(text: string): number {
 }
 
 async function feed(paths: readonly string[], options: Options): Promise<void> {
-  const contract = options.contract === undefined ? null : validateContract(readJson(options.contract));
-  const session = await ReplaySession.open(contract, options.as);
+  const { hashing } = options;
+  const contract = options.contract === undefined ? null : validateContract(readJson(options.contract), { hashing });
+  const session = await ReplaySession.open(contract, options.as, hashing);
   const pace = new Pace(options.speed);
   for (const files of await openFiles(paths)) await session.replay(files, pace);
   const { reports, cut, cache } = session;

@@ -60,7 +60,7 @@ export interface Descriptor {
 /** The only schema so far. */
 export const SCHEMA_VERSION = 1;
 
-/** The only hash contract so far: what the adapter of every accepted vLLM revision publishes. */
+/** The hash contract that learned edges ask for, and the only one that adapters have published so far. */
 export const HASH_CONTRACT: Descriptor['hash'] = Object.freeze({
   algorithm: 'sha256',
   digest_encoding: 'hex',
@@ -68,6 +68,17 @@ export const HASH_CONTRACT: Descriptor['hash'] = Object.freeze({
   seed_policy: 'pythonhashseed-0',
   key_separator: '@',
 });
+
+/** Where the digests of a prompt come from: workers' events teach them, the core computes them, or both. */
+export const HASHINGS = ['learned', 'derived', 'both'] as const;
+export type Hashing = (typeof HASHINGS)[number];
+
+/** How the engine makes digests: enough to make them again. */
+export interface HashRule {
+  readonly algorithm: 'sha256' | 'sha256_cbor';
+  /** The text whose hash is every chain's root: the value of PYTHONHASHSEED, or `vllm-none-hash` where that is not set. */
+  readonly seed: string;
+}
 
 /** The fields that say which rules the other fields follow. */
 export type DescriptorIdentity = Pick<Descriptor, 'schema_version' | 'adapter' | 'vllm_revision'>;
@@ -87,18 +98,25 @@ export interface ContractGroup {
 export interface Contract {
   readonly revision: string;
   readonly adapter: string;
-  /** Span of one block of the main group's GPU events, and of one local hash. */
+  /** Span of one block of the main group's GPU events, and of one local hash. Without a main group it is what was published, and says nothing. */
   readonly mainEventBlockSize: number;
   /** Span of one digest; divides every block size. */
   readonly hashBlockSize: number;
-  /** The coordinator's span; a multiple of every block size (rules 12 and 16), so endpoints align to it without partial hits. */
+  /** The coordinator's span; a multiple of every block size (rule 16), so endpoints align to it without partial hits. */
   readonly lcmBlockSize: number;
   /** True when vLLM also restores at hash-block boundaries that are no multiple of `lcmBlockSize`. */
   readonly partialHashHits: boolean;
   /** For each GPU group its store group, or null. */
   readonly gpuToStoreGroup: readonly (number | null)[];
-  /** Index of the main group among the GPU groups; its store group is `gpuToStoreGroup[mainEventGroup]`. */
-  readonly mainEventGroup: number;
+  /**
+   * Index of the main group among the GPU groups; its store group is `gpuToStoreGroup[mainEventGroup]`. Null where rules 11 to 13 do not hold:
+   * no group's events are known to be dense.
+   */
+  readonly mainEventGroup: number | null;
+  /** How digests are made. */
+  readonly hashRule: HashRule;
+  /** True where events teach edges that tell every endpoint: rules 11 to 14, 18 and 22 all hold. */
+  readonly learnable: boolean;
   readonly groups: readonly ContractGroup[];
   /** Canonical JSON of the descriptor with sorted prefixes: two contracts are the same exactly when these texts are. */
   readonly fingerprint: string;

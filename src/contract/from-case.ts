@@ -33,7 +33,7 @@ const FAMILY: Readonly<Record<GroupKind, string>> = {
 
 /**
  * The descriptor of an oracle case, not yet validated. Every store group is its own GPU group. Without a full-attention group
- * it names group 0 and the hash span as the main event source, which rule 12 refuses.
+ * it names group 0 and the hash span as the main event source, which breaks rule 12: such a case can only be derived.
  */
 export function descriptorFromCase(oracleCase: OracleCaseGeometry): Descriptor {
   const { groups, hash_block_size } = oracleCase;

@@ -5,7 +5,11 @@
 // Shape comes between rules 3 and 4. Rules 1 to 3 read only the field that they judge, because a descriptor of another schema
 // or revision may rightly have other fields, and "unsupported schema" is the more useful answer. The whole shape (types,
 // required and unknown fields) is read next, and then rules 4 to 28 judge values.
+//
+// Six rules are there for learning alone: what events can't show, no edge can tell. Where digests are derived they refuse nothing, and what
+// they find is noted in the contract. Its fields follow from the descriptor alone, so equal fingerprints are equal contracts in every mode.
 import { ContractError } from '../errors.js';
+import { checkHashing } from './check-hashing.js';
 import {
   type Contract,
   type ContractGroup,
@@ -14,7 +18,7 @@ import {
   type DescriptorIdentity,
   type GroupDescriptor,
   type GroupKind,
-  HASH_CONTRACT,
+  type Hashing,
   MAX_GROUPS,
   MAX_PREFIX_BYTES,
   MAX_PREFIXES,
@@ -24,6 +28,7 @@ import {
   shown,
   utf8Bytes,
 } from './descriptor.js';
+import { derivedHashFault, hashRuleOf, learnedHashFault } from './hash-rule.js';
 import { defaultRevisions, findRevision, type RevisionSet } from './revisions.js';
 
 /** The only tenant whose store events are read. The wire also writes it as the empty text (5.6 row 7). */
@@ -35,8 +40,22 @@ export const DEFAULT_TENANT = 'default';
  */
 export const MAX_SPAN = 2 ** 31 - 1;
 
+/**
+ * Longest hash block whose digest can be derived, in tokens. The engine hashes a pickle, whose writer cuts what is past 64 KiB into frames of
+ * their own; so many tokens, of 7 bytes at most, fit the first one together with the longest LoRA name and salt.
+ */
+export const MAX_DERIVED_HASH_SPAN = 4096;
+
+/** What is known of a contract beyond its fields. */
+interface Verdict {
+  /** Edges may be learned under its way of hashing. */
+  readonly learnedHash: boolean;
+  /** The first of the teaching rules that it breaks. */
+  readonly unlearned: ContractRule | undefined;
+}
+
 /** Every contract that was made here: no JSON can get into it, and a copy of a contract is none. */
-const validated = new WeakSet<object>();
+const validated = new WeakMap<object, Verdict>();
 
 /** What a descriptor is held against. */
 export interface ValidateOptions {
@@ -44,6 +63,8 @@ export interface ValidateOptions {
   readonly revisions?: RevisionSet | undefined;
   /** The Mooncake tenant that the workers write under; only the default one is supported. */
   readonly tenant?: string | undefined;
+  /** Where digests are to come from. Default `learned`; the others ask less of the geometry, and take more ways of hashing. */
+  readonly hashing?: Hashing | undefined;
 }
 
 /** One rule of 6.2: its number there, its code, and the message that its error begins with. */
@@ -51,6 +72,11 @@ export interface ContractRule {
   readonly number: number;
   readonly code: string;
   readonly message: string;
+  /**
+   * Set where only learning needs the rule: without it no group is the main one, or events do not show every boundary that counts. Such a rule
+   * refuses nothing where digests are derived.
+   */
+  readonly teaching?: 'main-group' | 'boundaries';
 }
 
 interface Rule<Subject> extends ContractRule {
@@ -96,11 +122,7 @@ const rules: readonly Rule<Descriptor>[] = [
     code: 'unsupported-hash-contract',
     message: 'unsupported Mooncake Store hash contract',
     advice: 'Run vLLM with sha256 prefix caching, integer event hashes and PYTHONHASHSEED=0',
-    broken: ({ hash }) => {
-      const names = Object.keys(HASH_CONTRACT) as (keyof Descriptor['hash'])[];
-      const name = names.find((name) => hash[name] !== HASH_CONTRACT[name]);
-      return name && `hash.${name} is ${shown(hash[name])}, supported is ${shown(HASH_CONTRACT[name])}`;
-    },
+    broken: ({ hash }) => learnedHashFault(hash),
   },
   {
     number: 5,
@@ -164,6 +186,7 @@ const rules: readonly Rule<Descriptor>[] = [
   {
     number: 11,
     code: 'main-group-not-projected',
+    teaching: 'main-group',
     message: 'main event group is not projected',
     advice: 'Publish the GPU index of the first full-attention group',
     broken: (d) =>
@@ -174,6 +197,7 @@ const rules: readonly Rule<Descriptor>[] = [
   {
     number: 12,
     code: 'main-span-not-full-attention',
+    teaching: 'main-group',
     message: 'main GPU event span does not identify a full-attention store group',
     advice:
       'Publish the GPU index and the block size of the first full-attention group; a model without one gets no hints',
@@ -187,6 +211,7 @@ const rules: readonly Rule<Descriptor>[] = [
   {
     number: 13,
     code: 'main-group-not-first',
+    teaching: 'main-group',
     message: 'main event group is not the first full-attention group',
     advice: 'Publish the GPU index of the first full-attention group',
     broken: (d) => {
@@ -199,6 +224,7 @@ const rules: readonly Rule<Descriptor>[] = [
   {
     number: 14,
     code: 'unobservable-hash-span',
+    teaching: 'boundaries',
     message: 'unobservable hash span',
     advice: 'Learned edges see main-block ends only, so main_event_block_size must be a multiple of hash_block_size',
     broken: (d) => {
@@ -242,6 +268,7 @@ const rules: readonly Rule<Descriptor>[] = [
   {
     number: 18,
     code: 'unobservable-full-attention',
+    teaching: 'boundaries',
     message: 'unobservable full-attention boundaries',
     advice: 'Learned edges see main-block ends only, so the block size must be a multiple of main_event_block_size',
     broken: onGroupsOf('full_attention', (group, d) =>
@@ -279,6 +306,7 @@ const rules: readonly Rule<Descriptor>[] = [
   {
     number: 22,
     code: 'unobservable-sliding-window',
+    teaching: 'boundaries',
     message: 'unobservable interior sliding-window boundaries',
     advice:
       'Learned edges see main-block ends only: make block_size a multiple of main_event_block_size, or the window fit one block',
@@ -343,17 +371,38 @@ const rules: readonly Rule<Descriptor>[] = [
     },
   },
   {
-    // Rules 12 and 16 make every span divide lcm_block_size, so the common multiple is lcm_block_size itself.
+    // Rule 16 makes every block size divide lcm_block_size, so only the main event span may add to it, and that only where rule 12 is broken.
     number: 28,
     code: 'alignment-overflow',
     message: 'Mooncake Store alignment overflow',
     advice: `The least common multiple of all spans must be at most ${MAX_SPAN} tokens`,
-    broken: ({ coordinator }) =>
-      coordinator.lcm_block_size <= MAX_SPAN
-        ? undefined
-        : `coordinator.lcm_block_size is ${coordinator.lcm_block_size}`,
+    broken: ({ coordinator, main_event_block_size: main }) => {
+      const lcm = coordinator.lcm_block_size;
+      // A product too large to be exact is still far too large.
+      if ((lcm / greatestDivisor(lcm, main)) * main <= MAX_SPAN) return undefined;
+      const seen = `coordinator.lcm_block_size is ${lcm}`;
+      return isMultiple(lcm, main) ? seen : `${seen}, main_event_block_size is ${main}`;
+    },
   },
 ];
+
+/** The rules under which digests are derived. */
+const derivedRules: readonly Rule<Descriptor>[] = rules
+  .filter(({ teaching }) => teaching === undefined)
+  .map((rule) =>
+    rule.number === 4
+      ? {
+          ...rule,
+          advice:
+            'Run vLLM with prefix caching by sha256 or sha256_cbor, set PYTHONHASHSEED to the same text for all engines (0, for example), and publish that as pythonhashseed-0',
+          broken: ({ hash, vllm_revision }, revisions) =>
+            derivedHashFault(hash, findRevision(revisions, vllm_revision)!.date),
+        }
+      : rule,
+  );
+
+/** The rules that make events teach. Each relies on those before it, and on the derived ones. */
+const teachingRules: readonly Rule<Descriptor>[] = rules.filter(({ teaching }) => teaching !== undefined);
 
 /** The rules in order, for documentation and tests. */
 export const contractRules: readonly ContractRule[] = [...identityRules, ...rules];
@@ -362,10 +411,13 @@ export const contractRules: readonly ContractRule[] = [...identityRules, ...rule
  * Checks a worker's published descriptor and returns the contract that shared credit may be given under.
  * @param json the descriptor as a parsed JSON value, of any shape
  * @throws ContractError with the code of the first broken rule (`contractRules`), or `malformed-descriptor`, `unknown-field`,
- *   `unknown-group-kind` for its shape, or `unsupported-tenant`, which is checked first
+ *   `unknown-group-kind` for its shape, or `unsupported-tenant`, which is checked first; where digests are derived also
+ *   `underivable-hash-span`, checked last
+ * @throws ConfigError `hashing` for a mode that there is not
  */
 export function validateContract(json: unknown, options: ValidateOptions = {}): Contract {
-  const { revisions = defaultRevisions, tenant = DEFAULT_TENANT } = options;
+  const { revisions = defaultRevisions, tenant = DEFAULT_TENANT, hashing = 'learned' } = options;
+  checkHashing(hashing);
   if (tenant !== DEFAULT_TENANT && tenant !== '') {
     throw new ContractError(
       'unsupported-tenant',
@@ -374,25 +426,60 @@ export function validateContract(json: unknown, options: ValidateOptions = {}): 
   }
   enforce(identityRules, readIdentity(json), revisions);
   const descriptor = readDescriptor(json);
-  enforce(rules, descriptor, revisions);
-  const contract = contractOf(descriptor);
-  validated.add(contract);
+  if (hashing === 'learned') enforce(rules, descriptor, revisions);
+  else {
+    enforce(derivedRules, descriptor, revisions);
+    checkDerivable(descriptor);
+  }
+  const unlearned = firstBroken(teachingRules, descriptor, revisions)?.rule;
+  const contract = contractOf(descriptor, unlearned);
+  validated.set(contract, { learnedHash: learnedHashFault(descriptor.hash) === undefined, unlearned });
   return contract;
 }
 
-/** Whether this very object was made by `validateContract` in this process. */
-export function isValidatedContract(value: unknown): value is Contract {
-  return typeof value === 'object' && value !== null && validated.has(value);
+/** The first rule for which no events teach under a contract of `validateContract`; null where they do. */
+export function unlearnedRule(contract: Contract): ContractRule | null {
+  return validated.get(contract)?.unlearned ?? null;
+}
+
+/**
+ * Whether this very object was made by `validateContract` in this process, and would be for `hashing` too: what is good for deriving may teach
+ * nothing, and the other way round.
+ */
+export function isValidatedContract(value: unknown, hashing: Hashing = 'learned'): value is Contract {
+  if (typeof value !== 'object' || value === null) return false;
+  const verdict = validated.get(value);
+  if (verdict === undefined) return false;
+  if (hashing === 'learned') return verdict.learnedHash && verdict.unlearned === undefined;
+  return (value as Contract).hashBlockSize <= MAX_DERIVED_HASH_SPAN;
 }
 
 function enforce<Subject>(table: readonly Rule<Subject>[], subject: Subject, revisions: RevisionSet): void {
-  for (const { number, code, message, advice, broken } of table) {
-    const seen = broken(subject, revisions);
-    if (seen !== undefined) throw new ContractError(code, `${message}: ${seen}. ${advice} (contract rule ${number}).`);
-  }
+  const first = firstBroken(table, subject, revisions);
+  if (first === undefined) return;
+  const { code, message, advice, number } = first.rule;
+  throw new ContractError(code, `${message}: ${first.seen}. ${advice} (contract rule ${number}).`);
 }
 
-function contractOf(descriptor: Descriptor): Contract {
+/** The first rule that is broken, and what was seen. */
+function firstBroken<Subject>(table: readonly Rule<Subject>[], subject: Subject, revisions: RevisionSet) {
+  for (const rule of table) {
+    const seen = rule.broken(subject, revisions);
+    if (seen !== undefined) return { rule, seen };
+  }
+  return undefined;
+}
+
+function checkDerivable(descriptor: Descriptor): void {
+  const span = hashSpan(descriptor);
+  if (span <= MAX_DERIVED_HASH_SPAN) return;
+  throw new ContractError(
+    'underivable-hash-span',
+    `hash span too long to derive digests: hash_block_size is ${span}, at most ${MAX_DERIVED_HASH_SPAN} tokens are supported. Run vLLM with smaller blocks, or with hashing learned.`,
+  );
+}
+
+function contractOf(descriptor: Descriptor, unlearned: ContractRule | undefined): Contract {
   const sorted: Descriptor = {
     ...descriptor,
     groups: descriptor.groups.map((group) => ({ ...group, key_prefixes: [...group.key_prefixes].sort() })),
@@ -415,9 +502,11 @@ function contractOf(descriptor: Descriptor): Contract {
     lcmBlockSize: descriptor.coordinator.lcm_block_size,
     partialHashHits: descriptor.coordinator.partial_hash_hits,
     gpuToStoreGroup: Object.freeze(descriptor.gpu_to_store_group),
-    mainEventGroup: descriptor.main_event_group,
+    mainEventGroup: unlearned?.teaching === 'main-group' ? null : descriptor.main_event_group,
+    hashRule: hashRuleOf(descriptor.hash),
+    learnable: unlearned === undefined,
     groups: Object.freeze(groups),
-    // Rules 8, 9, 25 and 26 bound its length.
+    // Rules 4, 8, 9, 25 and 26 bound its length.
     fingerprint: canonicalJson(sorted, Number.POSITIVE_INFINITY),
   });
 }
@@ -457,6 +546,10 @@ function countOutside(count: number, what: string): string | undefined {
   return count >= 1 && count <= MAX_GROUPS
     ? undefined
     : `there are ${count === 0 ? 'no' : `more than ${MAX_GROUPS}`} ${what}`;
+}
+
+function greatestDivisor(a: number, b: number): number {
+  return b === 0 ? a : greatestDivisor(b, a % b);
 }
 
 function isMultiple(value: number, of: number): boolean {

@@ -22,12 +22,17 @@ export interface CoreExports extends Record<string, unknown> {
   warm(records: number, first: number): void;
   clearResidency(): void;
   lookup(blocks: number, tokens: number): number;
+  derive(first: number, end: number): number;
+  lookupDerived(blocks: number, tokens: number): number;
+  digestBehind(blocks: number, hasParent: number, parentLow: number, parentHigh: number): number;
   reach(blocks: number): number;
   compact(budget: number): number;
-  explain(blocks: number, tokens: number): number;
+  explain(blocks: number, tokens: number, derived: number): number;
   blockState(block: number): number;
   missing(block: number, group: number): number;
   census(): void;
+  sha256(length: number): void;
+  digestBlocks(blocks: number, first: number): void;
 }
 
 /** Groups and prefixes a build has room for (assembly/layout.ts). */

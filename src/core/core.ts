@@ -1,7 +1,10 @@
 // One instance of the WebAssembly core behind typed calls. This folder alone knows pointers: what goes in is copied to the core's
 // fixed input area, what comes out is read from views that never detach, since the memory never grows.
 import { type BuildName, type CoreExports, globalOf, instantiateBuild, loadBuild } from './builds.js';
+import { Derivation } from './derivation.js';
 import { type DigestRecords, RECORD_WORDS, sameDigest } from './digest-records.js';
+import type { HashRule } from '../contract/descriptor.js';
+import type { ExtraKeys } from './engine-hash.js';
 import type { HashSeed, Numbers } from './numbers.js';
 import { encodePlan, type Plan } from './plan.js';
 import type { IndexedBlocks } from './prefix-types.js';
@@ -66,7 +69,7 @@ export type MalformedReason = Exclude<(typeof MALFORMED)[number], ''>;
 export type WalkEnd = 'end' | 'missing' | 'conflict';
 const WALK_ENDS: readonly WalkEnd[] = ['end', 'missing', 'conflict'];
 
-/** How a hit came about. Blocks are counted from 0. */
+/** How a hit came about. Blocks are those of the edges that were walked, counted from 0. */
 export interface CoreExplanation {
   readonly hit: number;
   readonly walked: number;
@@ -144,6 +147,7 @@ export class Core {
   /** Digests and objects that find room. */
   readonly #caps: { readonly digests: number; readonly members: number };
   #groups = 0;
+  #derivation: Derivation | null = null;
 
   private constructor(build: string, exports: CoreExports) {
     this.build = build;
@@ -201,14 +205,19 @@ export class Core {
     return this.#eventBlocks;
   }
 
-  /** Takes over a contract's plan and starts empty. `seed` varies the hash tables; fix it only for repeatable counters. */
-  configure(plan: Plan, seed: bigint = randomSeed()): void {
+  /**
+   * Takes over a contract's plan and starts empty; `rule` is needed where the plan has derived edges. `seed` varies the hash tables and the keys of
+   * derived edges; fix it only for repeatable counters.
+   */
+  configure(plan: Plan, seed: bigint = randomSeed(), rule?: HashRule): void {
     const bytes = encodePlan(plan, seed);
     if (bytes.length > this.#input.length)
       throw new RangeError(`the contract's plan of ${bytes.length} bytes does not fit the core's input`);
     this.#input.set(bytes);
     if (!this.#exports.configure()) throw new RangeError(`the contract does not fit the core's ${this.build} build`);
     this.#groups = plan.groups;
+    const { derived } = plan;
+    this.#derivation = derived && rule ? new Derivation(this.#exports, rule, derived.blockSize, seed) : null;
   }
 
   /**
@@ -243,6 +252,21 @@ export class Core {
       if (hashed < blocks && this.#exports.reach(hashed) < hashed) break;
     }
     return this.#exports.lookup(hashed, tokenCount);
+  }
+
+  /** Hit, in hash blocks, of a prompt of `tokenCount` tokens that starts with `tokens`, along derived edges; they are made as far as they may count. */
+  lookupDerived(tokens: Uint32Array, tokenCount: number, extraKeys: ExtraKeys): number {
+    return this.#derivation!.lookup(tokens, tokenCount, extraKeys);
+  }
+
+  /** Makes those edges; returns the blocks to explain. */
+  prepareDerived(tokens: Uint32Array, extraKeys: ExtraKeys): number {
+    return this.#derivation!.prepare(tokens, extraKeys);
+  }
+
+  /** See `Derivation.digestBehind`. */
+  digestBehind(...asked: Parameters<Derivation['digestBehind']>): Uint8Array | null {
+    return this.#derivation!.digestBehind(...asked);
   }
 
   /** Puts local hashes into the request area; returns how many found room. */
@@ -411,9 +435,9 @@ export class Core {
     return this.#exports.lookup(blocks, tokens);
   }
 
-  /** The same hit, touching nothing, with what stood in the way of more. */
-  explain(blocks: number, tokens: number): CoreExplanation {
-    const hit = this.#exports.explain(blocks, tokens);
+  /** The same hit, touching nothing, with what stood in the way of more; along learned edges, or along derived ones (in hash blocks). */
+  explain(blocks: number, tokens: number, along: 'learned' | 'derived' = 'learned'): CoreExplanation {
+    const hit = this.#exports.explain(blocks, tokens, along === 'derived' ? 1 : 0);
     const walked = this.#resultWords[0]!;
     const stopped = WALK_ENDS[this.#resultWords[1]!]!;
     const blocked = [];

@@ -3,6 +3,8 @@
 // folder only; what callers see are positions in the payload and indices of numbers.
 import { type ASUtil, instantiateSync } from '@assemblyscript/loader';
 import { decodeModule, globalOf } from './builds.js';
+import type { HashRule } from '../contract/descriptor.js';
+import { ALGORITHMS, RULE, type Tails } from './engine-hash.js';
 import { wasmBase64 } from './wasm/wire.js';
 
 /** A 64-bit seed in two halves, so that it never is a BigInt on a hot path. */
@@ -29,6 +31,8 @@ interface Exports extends Record<string, unknown> {
   hashWindows(first: number, blocks: number, blockBytes: number, low: number, high: number, to: number): void;
   chainHashes(count: number): void;
   repeated(first: number, blocks: number, hasParent: number, parentLow: number, parentHigh: number): number;
+  sha256(length: number): void;
+  digestBlocks(blocks: number, first: number): void;
 }
 
 const FAULTS = ['', 'no-list', 'type', 'too-many', 'width', 'mixed', 'no-pair'] as const;
@@ -128,6 +132,12 @@ export class Numbers {
   readonly #lowLongs: BigUint64Array;
   readonly #localLongs: BigUint64Array;
   readonly #hashInput: Uint8Array;
+  /** Bytes or tokens to be hashed, and where engine digests are told what they need (assembly/engine-hash.ts). */
+  readonly #hashTokens: Uint32Array;
+  readonly #rule: Uint32Array;
+  readonly #tails: Tails;
+  readonly #parentDigest: Uint8Array;
+  readonly #digestsOut: Uint8Array;
   #markedTokens = 0;
   #markedHashes = 0;
   readonly #shapes: Uint8Array;
@@ -157,6 +167,14 @@ export class Numbers {
     this.locals = new Uint32Array(buffer, at('LOCALS'), this.hashCap * 2);
     this.#localLongs = new BigUint64Array(buffer, at('LOCALS'), this.hashCap);
     this.#hashInput = new Uint8Array(buffer, at('SEEN'), this.payloadBytes);
+    this.#hashTokens = new Uint32Array(buffer, at('SEEN'), this.payloadBytes / 4);
+    this.#rule = new Uint32Array(buffer, at('HASH_RULE'), RULE.root + DIGEST_BYTES / 4);
+    this.#tails = {
+      first: new Uint8Array(buffer, at('TAIL_FIRST'), at('TAIL_BYTES')),
+      rest: new Uint8Array(buffer, at('TAIL_REST'), at('TAIL_BYTES')),
+    };
+    this.#parentDigest = new Uint8Array(buffer, at('PARENT_DIGEST'), DIGEST_BYTES);
+    this.#digestsOut = new Uint8Array(buffer, at('DIGESTS_OUT'), at('DIGESTS_OUT_BLOCKS') * DIGEST_BYTES);
     this.#result = new Uint32Array(buffer, at('RESULT'), 16);
     this.#resultLongs = new BigUint64Array(buffer, at('RESULT'), 1);
   }
@@ -304,6 +322,53 @@ export class Numbers {
     this.#hashInput.set(bytes);
     this.#exports.hashBytes(bytes.length, low, high);
     return this.#resultLongs[0]!;
+  }
+
+  /** SHA-256 of at most `payloadBytes` bytes. */
+  sha256(bytes: Uint8Array): Uint8Array {
+    this.#hashInput.set(bytes);
+    this.#exports.sha256(bytes.length);
+    const { buffer, byteOffset } = this.#result;
+    return new Uint8Array(buffer, byteOffset, DIGEST_BYTES).slice();
+  }
+
+  /** Says how engine digests are made from now on: by which rule, of how many tokens a block, and from which root. */
+  setHashRule(algorithm: HashRule['algorithm'], blockSize: number, root: Uint8Array): void {
+    this.#rule[RULE.algorithm] = ALGORITHMS[algorithm];
+    this.#rule[RULE.blockTokens] = blockSize;
+    new Uint8Array(this.#rule.buffer, this.#rule.byteOffset + RULE.root * 4, DIGEST_BYTES).set(root);
+  }
+
+  /** Says what follows the tokens of the first block of a call that starts a chain, and of all others. */
+  setTails({ first, rest }: Tails): void {
+    this.#tails.first.set(first);
+    this.#tails.rest.set(rest);
+    this.#rule[RULE.firstTailBytes] = first.length;
+    this.#rule[RULE.restTailBytes] = rest.length;
+  }
+
+  /** Blocks of so many tokens that one call of `engineDigests` takes. */
+  digestsAtOnce(blockSize: number): number {
+    return Math.min(this.#digestsOut.length / DIGEST_BYTES, Math.floor(this.#hashTokens.length / blockSize));
+  }
+
+  /**
+   * Engine digests of `blocks` blocks of tokens, behind a digest or at a chain's start (null). They are good until the next call.
+   * @param tokens token ids from index `first` on, `blocks` times as many as a block has
+   */
+  engineDigests(
+    parent: Uint8Array | null,
+    tokens: ArrayLike<number>,
+    first: number,
+    blocks: number,
+    blockSize: number,
+  ): Uint8Array {
+    const count = blocks * blockSize;
+    if (tokens instanceof Uint32Array) this.#hashTokens.set(tokens.subarray(first, first + count));
+    else for (let i = 0; i < count; i++) this.#hashTokens[i] = tokens[first + i]!;
+    if (parent !== null) this.#parentDigest.set(parent);
+    this.#exports.digestBlocks(blocks, parent === null ? 1 : 0);
+    return this.#digestsOut.subarray(0, blocks * DIGEST_BYTES);
   }
 }
 

@@ -9,6 +9,7 @@ const CELLS = {
   digestsWithoutEdge: 4,
   ambiguous: 5,
   generation: 6,
+  derivedEdges: 23,
 } as const;
 
 const COUNTERS = {
@@ -32,6 +33,7 @@ const COUNTERS = {
   movedSlots: 17,
   storedObjects: 18,
   removedObjects: 19,
+  derivedBlocks: 20,
 } as const;
 
 /**

@@ -17,7 +17,8 @@ export type LearnRefusal =
 
 /** The contract's main event group and the tokens of its blocks. */
 export interface LearnTerms {
-  readonly mainEventGroup: number;
+  /** Null where there is none: then no event is known to be of it. */
+  readonly mainEventGroup: number | null;
   readonly mainEventBlockSize: number;
 }
 
@@ -26,7 +27,8 @@ export function whyNotLearned(stored: NormalisedStored, terms: LearnTerms): Lear
   const { event, tier, ineligible } = stored;
   const { groupIdx, blockSize } = event.shape;
   if (tier !== 'device') return 'not-device-tier';
-  if (groupIdx !== null && groupIdx !== terms.mainEventGroup) return 'not-main-group';
+  const { mainEventGroup } = terms;
+  if (mainEventGroup === null || (groupIdx !== null && groupIdx !== mainEventGroup)) return 'not-main-group';
   if (ineligible !== null) return ineligible;
   if (blockSize !== terms.mainEventBlockSize) return 'other-block-size';
   if (event.wellLaid) return null;

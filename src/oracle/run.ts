@@ -2,7 +2,8 @@
 // is looked up. Whether a case is supported is decided from its contract and its events alone, before the expected hit is read.
 import type { Reason } from '../cache/reasons.js';
 import type { SharedCache } from '../cache/shared-cache.js';
-import type { CacheQuery } from '../cache/types.js';
+import type { CacheQuery, SharedCacheOptions } from '../cache/types.js';
+import type { Hashing } from '../contract/descriptor.js';
 import { descriptorFromCase, type OracleCaseGeometry } from '../contract/from-case.js';
 import { validateContract } from '../contract/validate.js';
 import { ContractError } from '../errors.js';
@@ -50,6 +51,11 @@ export interface OracleEncoding {
 
 const DEFAULT_ENCODING: OracleEncoding = { worker: { form: 'map', hashes: 'u64' }, store: { generation: 'A' } };
 
+/** For `SharedCache.create`: whatever a case's engines hash was made with the rule and seed that its contract names, so no event has to prove it. */
+export function oracleCacheOptions(hashing: Hashing): SharedCacheOptions {
+  return { hashing, trustSeed: true };
+}
+
 /** A cache that has learned the case's GPU blocks; or why the case is not supported. */
 export function prepareCase(
   cache: SharedCache,
@@ -58,7 +64,8 @@ export function prepareCase(
 ): string | null {
   cache.updateContract(null);
   try {
-    cache.updateContract(validateContract(descriptorFromCase(geometryOf(oracleCase))), [SOURCE]);
+    const { hashing } = cache;
+    cache.updateContract(validateContract(descriptorFromCase(geometryOf(oracleCase)), { hashing }), [SOURCE]);
   } catch (error) {
     if (error instanceof ContractError) return error.code;
     throw error;
@@ -73,24 +80,24 @@ export function prepareCase(
       else if (event.kind === 'stored') refused ??= cache.observeStored(SOURCE, event).refused;
     }
   }
-  return refused;
+  // Where hashes are derived, nothing has to be learned.
+  return cache.hashing === 'learned' ? refused : null;
 }
 
 /** The case's prompt. */
-export function queryOf({
-  tokens,
-  requestTokenCount,
-  mainEventBlockSize,
-  loraName,
-  cacheSalt,
-}: OracleCase): CacheQuery {
+export function queryOf(
+  { tokens, requestTokenCount, mainEventBlockSize, loraName, cacheSalt }: OracleCase,
+  hashing: Hashing = 'learned',
+): CacheQuery {
+  const derived = hashing !== 'learned';
   return {
     tokens: tokens.subarray(0, requestTokenCount),
     tokenCount: requestTokenCount,
     blockSize: mainEventBlockSize ?? 0,
-    // A raw salt is no namespace: nothing proves what it was hashed with.
-    eligible: cacheSalt === null,
+    // A raw salt is no namespace: no event proves what it was hashed with. Deriving, we hash it ourselves.
+    eligible: derived || cacheSalt === null,
     loraName,
+    rawSalt: derived ? cacheSalt : null,
   };
 }
 
@@ -113,7 +120,7 @@ export function runCase(
     };
   }
   for (const frames of storeMessages(oracleCase, encoding.store)) cache.applyStoreMessage(frames);
-  const query = queryOf(oracleCase);
+  const query = queryOf(oracleCase, cache.hashing);
   const credited = cache.lookup(query).tokens;
   const { reasons } = cache.explain(query);
   const expected = oracleCase.expected.workerHitTokens;

@@ -3,6 +3,7 @@
 import type { PrefixDepths } from '../core/prefix-types.js';
 import type { RankHealth } from './health.js';
 import type { LoadTable } from './load.js';
+import type { SharedHit } from './shared-credit.js';
 import type { RankSlot } from './workers.js';
 
 /** Who may serve a request. */
@@ -94,10 +95,12 @@ export class Candidates {
     }
   }
 
-  /** Credits the ranks under the contract in force with the first `end` blocks. */
-  credit(end: number): void {
+  /** Credits the ranks under the contract in force with what the store could restore for them. */
+  credit({ end, unproven }: Pick<SharedHit, 'end' | 'unproven'>): void {
     for (let i = 0; i < this.count; i++) {
-      this.sharedEnd[i] = this.slots[i]!.admission.code === 'admitted' ? end : 0;
+      const { admission, source } = this.slots[i]!;
+      const own = unproven === null || unproven.proves(source) ? end : unproven.end;
+      this.sharedEnd[i] = admission.code === 'admitted' ? own : 0;
     }
   }
 

@@ -39,9 +39,12 @@ export function whyNoShared(
   hit: SharedHit,
 ): ZeroReason | null {
   if (hit.refused) return hit.reason;
-  const { code, text } = candidates.slots[at]!.admission;
+  const { admission, source } = candidates.slots[at]!;
+  const { code, text } = admission;
   if (code !== 'admitted') return { code, text: text! };
-  if (hit.reason !== null) return hit.reason;
+  const { unproven } = hit;
+  const { reason } = unproven === null || unproven.proves(source) ? hit : unproven;
+  if (reason !== null) return reason;
   if (candidates.shared(at) === 0) return HELD_LOCALLY;
   return isSlower(terms) ? STORE_SLOWER : null;
 }

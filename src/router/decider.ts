@@ -94,7 +94,7 @@ export class Decider {
     const all = request.explain === true ? allRanks(workers.slots, depths, load) : null;
     const question = { request, prompt, adapterUnknown: candidates.adapterUnknown, now: priced.now };
     const hit = credit.look(question);
-    candidates.credit(hit.end);
+    candidates.credit(hit);
     const chosen = this.#choose(priced);
     const account = all === null ? UNEXPLAINED : this.#explain(all, chosen, { demands, priced, question, hit });
     return this.#conclude(chosen, priced, prompt, hit, account);

@@ -49,7 +49,7 @@ export function allRanks(slots: readonly RankSlot[], depths: PrefixDepths, load:
 /** Every rank, by number. */
 export function explainCandidates(facts: DecisionFacts): CandidateView[] {
   const { all, candidates, hit } = facts;
-  all.credit(hit.end);
+  all.credit(hit);
   const places = new Map(candidates.slots.map((slot, at) => [slot, at]));
   return all.slots.map((slot, at) => viewOf(facts, at, places.get(slot)));
 }

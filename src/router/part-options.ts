@@ -28,7 +28,13 @@ const INDEX: FieldTypes<PrefixIndexOptions> = {
   provenance: 'boolean',
   tableSeed: 'bigint',
 };
-const CACHE: FieldTypes<SharedCacheOptions> = { limits: 'object', isPending: 'function', tableSeed: 'bigint' };
+const CACHE: FieldTypes<SharedCacheOptions> = {
+  limits: 'object',
+  isPending: 'function',
+  tableSeed: 'bigint',
+  hashing: 'any',
+  trustSeed: 'boolean',
+};
 const CACHE_LIMITS: FieldTypes<NonNullable<SharedCacheOptions['limits']>> = { edges: 'number' };
 const EVENTS: FieldTypes<WorkerLimits> = {
   publishers: 'number',

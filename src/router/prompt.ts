@@ -54,6 +54,10 @@ export interface Prompt {
   readonly blocks: number;
   /** Of each full block before the last token. */
   readonly localHashes: BigUint64Array;
+  /** All of it; null where only local hashes were given, or windows reach into the next block. */
+  readonly tokens: Uint32Array | null;
+  readonly loraName: string | null;
+  readonly cacheSalt: string | null;
   /** Its LoRA name or salt can't be hashed (`badScope`), so that no block of it is known. */
   readonly unhashable: boolean;
 }
@@ -85,18 +89,18 @@ export function promptOf(request: RouteRequest, options: PromptOptions): Prompt 
   const usable = Math.min(full, MAX_PROMPT_BLOCKS);
   const blocks = Math.max(1, Math.ceil(tokenCount / options.blockSize));
   const unhashable = badScope(loraName, cacheSalt);
-  if (unhashable) return { tokenCount, blocks, localHashes: NO_HASHES, unhashable };
-  if (localHashes !== undefined)
-    return { tokenCount, blocks, localHashes: localHashes.subarray(0, usable), unhashable };
+  const shape = { tokenCount, blocks, unhashable, loraName: loraName ?? null, cacheSalt: cacheSalt ?? null };
+  if (unhashable) return { ...shape, localHashes: NO_HASHES, tokens: null };
+  if (localHashes !== undefined) return { ...shape, localHashes: localHashes.subarray(0, usable), tokens: null };
   const tokens = request.tokens!;
-  const ids = tokens instanceof Uint32Array ? tokens : checkedIds(tokens, usable * options.blockSize + 1);
+  const ids = tokens instanceof Uint32Array ? tokens : checkedIds(tokens, (usable + 1) * options.blockSize);
   const hashes = options.speculative
     ? windowHashes(ids, usable, options.blockSize, request)
     : blockHashes(ids.subarray(0, usable * options.blockSize), options.blockSize, {
         loraName,
         cacheNamespace: cacheSalt,
       });
-  return { tokenCount, blocks, localHashes: hashes, unhashable };
+  return { ...shape, localHashes: hashes, tokens: options.speculative ? null : ids };
 }
 
 /** The first `most` of the ids. All of them are checked: one that was cut to 32 bits would be another token. */

@@ -1,7 +1,8 @@
 // How a router is made: every option with its default, checked at start, by name (design.md 7). The settings of the formula and of the shared
 // cache are settings.ts's; parts with options of their own check these when they are made.
 import type { SharedCacheOptions } from '../cache/types.js';
-import { shown } from '../contract/descriptor.js';
+import { checkHashing } from '../contract/check-hashing.js';
+import { type Hashing, shown } from '../contract/descriptor.js';
 import { defaultRevisions, type RevisionSet } from '../contract/revisions.js';
 import type { PrefixIndexOptions } from '../core/prefix-types.js';
 import { ConfigError } from '../errors.js';
@@ -62,6 +63,8 @@ export interface RouterPlan {
   readonly strictContracts: boolean;
   readonly imageTokenId: number | null;
   readonly revisions: RevisionSet;
+  /** Where engine hashes come from: what contracts must be good for. */
+  readonly hashing: Hashing;
   /** Whether there is a shared cache, and why not. */
   readonly reading: SharedCacheReading;
   readonly parts: PartOptions;
@@ -94,7 +97,7 @@ const NAMES: Readonly<Record<keyof RouterOptions, true>> = {
 /**
  * Checks options.
  * @throws ConfigError `malformed-options`, `unknown-option`, those of `validateSettings` and of the policy, an option's name in kebab-case
- *   where its value is out of range, `remote-indexer-not-supported`, `load-aware-policy`, those of `partOptionsOf`
+ *   where its value is out of range, `hashing`, `remote-indexer-not-supported`, `load-aware-policy`, those of `partOptionsOf`
  */
 export function planRouter(given: RouterOptions = {}): RouterPlan {
   if (typeof given !== 'object' || given === null) {
@@ -109,6 +112,9 @@ export function planRouter(given: RouterOptions = {}): RouterPlan {
   }
   const settings = validateSettings(given.settings);
   const policy = checkPolicy(given.policy ?? 'kv');
+  const parts = partOptionsOf(given, given.settings?.seed);
+  const hashing = parts.cache.hashing ?? 'learned';
+  checkHashing(hashing);
   const plan = {
     settings,
     policy,
@@ -122,7 +128,8 @@ export function planRouter(given: RouterOptions = {}): RouterPlan {
         ? null
         : numberOf('image-token-id', 'imageTokenId', given.imageTokenId, 0, MAX_TOKEN_ID),
     revisions: revisionsOf(given.revisions),
-    parts: partOptionsOf(given, given.settings?.seed),
+    hashing,
+    parts,
   };
   refuseContradictions(settings, policy);
   const reading = readsSharedCache({

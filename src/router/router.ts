@@ -153,9 +153,12 @@ export class Router {
 
   /** A worker, or one rank of it, restarted: its index parts start from empty, its streams as new ones. False when there is none of that name. */
   workerStreamLost(id: WorkerId, dpRank?: number): boolean {
-    const { workers, events } = this.#parts;
+    const { workers, events, cache } = this.#parts;
     const known = workers.infoOf(id);
     if (known !== undefined) events.forget(known.id, dpRank);
+    for (const { source } of workers.ranksOf(id)) {
+      if (dpRank === undefined || source.dpRank === dpRank) cache?.sourceLost(source);
+    }
     return this.rebuildWorker(id, dpRank);
   }
 

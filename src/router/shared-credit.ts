@@ -4,6 +4,7 @@ import type { Reason } from '../cache/reasons.js';
 import type { SharedCache } from '../cache/shared-cache.js';
 import type { CacheQuery } from '../cache/types.js';
 import { judgeRequest } from '../events/request.js';
+import type { Source } from '../events/worker-events.js';
 import { whyBodyDisagrees } from './body-agreement.js';
 import type { Feedback, PrefixMarks } from './feedback.js';
 import type { Prompt, RouteRequest } from './prompt.js';
@@ -19,7 +20,12 @@ export interface SharedHit {
   readonly reason: ZeroReason | null;
   /** The store was not asked: no rank would have been credited, whatever it holds. */
   readonly refused: boolean;
+  /** What ranks get of it that have yet to prove how they hash; null where none of them need to. */
+  readonly unproven: { readonly end: number; readonly reason: ZeroReason | null; readonly proves: Proves } | null;
 }
+
+/** Whether a rank has proven it. */
+export type Proves = (source: Source) => boolean;
 
 /** What is asked about. */
 export interface SharedQuestion {
@@ -73,25 +79,45 @@ export class SharedCredit {
   /** What the store could restore. Touches what it walks in the cache, so that it stays longest. */
   look(question: SharedQuestion): SharedHit {
     const refused = this.#whyNot(question);
-    if (refused !== null) return { end: 0, reason: refused, refused: true };
-    const { feedback } = this.#parts;
+    if (refused !== null) return { end: 0, reason: refused, refused: true, unproven: null };
     const cache = this.#parts.cache!;
-    const query = this.#query(question.prompt);
-    const { blocks } = cache.lookup(query);
-    if (blocks === 0) return { end: 0, reason: firstReason(cache.explain(query).reasons), refused: false };
-    const limit = feedback.limitFor(question.prompt.localHashes, blocks, question.now);
-    if (limit >= blocks) return { end: blocks, reason: null, refused: false };
-    // Evidence decides again, on the part that may still be credited: its last restart point may lie before the limit.
-    const end = limit > 0 ? cache.lookup(this.#query(question.prompt, limit)).blocks : 0;
-    return { end, reason: end > 0 ? null : withheld(blocks, limit), refused: false };
+    const { prompt } = question;
+    const scope = { loraName: prompt.loraName, cacheSalt: prompt.cacheSalt };
+    if (prompt.tokens === null || cache.provenRanks(scope) !== 'some') {
+      return { ...this.#lookFor(question, 'any-rank'), refused: false, unproven: null };
+    }
+    const proves: Proves = (source) => cache.isProven(source, scope);
+    const unproven = { ...this.#lookFor(question, 'any-rank'), proves };
+    return { ...this.#lookFor(question, 'proven-ranks'), refused: false, unproven };
   }
 
-  /** Every reason why the store's part is not longer, the decisive ones first. Touches nothing. */
-  explain(question: SharedQuestion, { end }: SharedHit): readonly (Reason | ZeroReason)[] {
+  /** What it could restore for some of the ranks. */
+  #lookFor({ prompt, now }: SharedQuestion, credits: Credits): Pick<SharedHit, 'end' | 'reason'> {
+    const { feedback } = this.#parts;
+    const cache = this.#parts.cache!;
+    const query = this.#query(prompt, credits);
+    const blocks = this.#blocks(query);
+    if (blocks === 0) return { end: 0, reason: firstReason(cache.explain(query).reasons) };
+    const limit = feedback.limitFor(prompt.localHashes, blocks, now);
+    if (limit >= blocks) return { end: blocks, reason: null };
+    // Evidence decides again, on the part that may still be credited: its last restart point may lie before the limit.
+    const end = limit > 0 ? this.#blocks(this.#query(prompt, credits, limit)) : 0;
+    return { end, reason: end > 0 ? null : withheld(blocks, limit) };
+  }
+
+  /** The hit in the router's blocks. */
+  #blocks(query: CacheQuery): number {
+    return Math.floor(this.#parts.cache!.lookup(query).tokens / this.#parts.blockSize);
+  }
+
+  /** Every reason why the store's part is not longer, the decisive ones first: for ranks that have proven how they hash, if that matters. */
+  explain(question: SharedQuestion, { end, unproven }: SharedHit): readonly (Reason | ZeroReason)[] {
     const refused = this.#whyNot(question);
     if (refused !== null) return [refused];
-    const { hits, reasons } = this.#parts.cache!.explain(this.#query(question.prompt));
-    return hits.blocks > end ? [withheld(hits.blocks, end), ...reasons] : reasons;
+    const credits = unproven === null ? 'any-rank' : 'proven-ranks';
+    const { hits, reasons } = this.#parts.cache!.explain(this.#query(question.prompt, credits));
+    const blocks = Math.floor(hits.tokens / this.#parts.blockSize);
+    return blocks > end ? [withheld(blocks, end), ...reasons] : reasons;
   }
 
   /** Marks by which a report of the engine is laid against what was credited. */
@@ -125,17 +151,22 @@ export class SharedCredit {
   }
 
   /** The prompt, or its first `blocks` blocks as if one more token followed. */
-  #query({ localHashes, tokenCount }: Prompt, blocks?: number): CacheQuery {
+  #query(prompt: Prompt, credits: Credits, blocks?: number): CacheQuery {
     const { blockSize } = this.#parts;
-    if (blocks === undefined) return { localHashes, tokenCount, blockSize, eligible: true };
+    const { loraName, cacheSalt } = prompt;
+    const tokenCount = blocks === undefined ? prompt.tokenCount : blocks * blockSize + 1;
+    const asked = { tokenCount, blockSize, eligible: true, loraName, cacheSalt, credits };
+    if (prompt.tokens !== null && this.#parts.cache!.provenRanks({ loraName, cacheSalt }) !== 'none') {
+      return { ...asked, tokens: prompt.tokens.subarray(0, tokenCount) };
+    }
     return {
-      localHashes: localHashes.subarray(0, blocks),
-      tokenCount: blocks * blockSize + 1,
-      blockSize,
-      eligible: true,
+      ...asked,
+      localHashes: blocks === undefined ? prompt.localHashes : prompt.localHashes.subarray(0, blocks),
     };
   }
 }
+
+type Credits = NonNullable<CacheQuery['credits']>;
 
 function firstReason(reasons: readonly Reason[]): ZeroReason {
   const [{ code, text }] = reasons as [Reason];

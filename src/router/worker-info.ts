@@ -1,6 +1,6 @@
 // What a caller says of a worker, and how it is checked: a mistake of the caller's is refused by name, while a contract that can't be
 // trusted only costs the worker its shared credit, with the reason (spec/kv-events.md 6.4).
-import { type Contract, shown } from '../contract/descriptor.js';
+import { type Contract, type Hashing, shown } from '../contract/descriptor.js';
 import type { RevisionSet } from '../contract/revisions.js';
 import { isValidatedContract, validateContract } from '../contract/validate.js';
 import { ConfigError, ContractError } from '../errors.js';
@@ -47,6 +47,8 @@ export interface ContractTerms {
   /** Tokens of the router's blocks; the contract's main event blocks must have as many. */
   readonly blockSize: number;
   readonly revisions: RevisionSet;
+  /** Where the engines' hashes come from. */
+  readonly hashing: Hashing;
 }
 
 const MAX_DP_RANK = 0xffff_ffff;
@@ -105,25 +107,28 @@ export function workerKey(id: WorkerId): string {
 }
 
 function contractOf({ id, contract: given, descriptor }: WorkerInfo, terms: ContractTerms): ContractVerdict {
-  const contract = givenContract(id, given);
+  const { revisions, hashing } = terms;
+  const contract = givenContract(id, given, hashing);
   if (contract !== null && descriptor !== undefined) {
     throw new ConfigError('worker-contract', `worker ${id}: give a contract or a descriptor, not both.`);
   }
-  const verdict = descriptor === undefined ? contract : validated(descriptor, terms.revisions);
-  if (verdict === null || 'invalid' in verdict || verdict.mainEventBlockSize === terms.blockSize) return verdict;
+  const verdict = descriptor === undefined ? contract : validated(descriptor, revisions, hashing);
+  // Without a main event group no event is laid out in blocks of that size.
+  if (verdict === null || 'invalid' in verdict || verdict.mainEventGroup === null) return verdict;
+  if (verdict.mainEventBlockSize === terms.blockSize) return verdict;
   return {
     invalid: `its main event blocks have ${verdict.mainEventBlockSize} tokens, the router's blocks ${terms.blockSize}. Give the router that blockSize, or the worker another router.`,
   };
 }
 
 /** What was given as a contract, believed only where `validateContract` made it in this process. */
-function givenContract(id: WorkerId, given: unknown): ContractVerdict {
+function givenContract(id: WorkerId, given: unknown, hashing: Hashing): ContractVerdict {
   if (given === undefined || given === null) return null;
-  if (isValidatedContract(given)) return given;
+  if (isValidatedContract(given, hashing)) return given;
   if (typeof given !== 'object' || !('invalid' in given)) {
     throw new ConfigError(
       'worker-contract',
-      `worker ${id}: contract is ${shown(given)} that validateContract did not make here; give it as descriptor instead.`,
+      `worker ${id}: contract is ${shown(given)} that validateContract did not make here for hashing ${hashing}; give it as descriptor instead.`,
     );
   }
   const { invalid } = given;
@@ -134,9 +139,9 @@ function givenContract(id: WorkerId, given: unknown): ContractVerdict {
   );
 }
 
-function validated(descriptor: unknown, revisions: RevisionSet): ContractVerdict {
+function validated(descriptor: unknown, revisions: RevisionSet, hashing: Hashing): ContractVerdict {
   try {
-    return validateContract(descriptor, { revisions });
+    return validateContract(descriptor, { revisions, hashing });
   } catch (error) {
     if (error instanceof ContractError) return { invalid: error.message };
     throw error;

@@ -43,6 +43,7 @@ export function routerOptionsOf(config: ServerConfig): RouterOptions {
     strictContracts,
     // Room for twice the configured ranks, since workers may be added later, and are there twice while a rollout goes on.
     index: { ranks: Math.min(MOST_RANKS, Math.max(LEAST_RANKS, 2 * ranks)) },
+    cache: { hashing: sharedCache.hashing, trustSeed: sharedCache.trustSeed },
   };
 }
 

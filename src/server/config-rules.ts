@@ -12,8 +12,8 @@ type Worker = ServerConfig['workers'][number];
 
 /**
  * Holds the settings against each other.
- * @throws ConfigError `tenant-not-supported`, `masters-without-type`, `master-http`, `endpoint`, `address`, `worker-id-twice`,
- *   `replay-without-events`, `endpoints-per-rank`, `too-many-ranks`, `network`, `key-twice`, `open-to-all`
+ * @throws ConfigError `tenant-not-supported`, `masters-without-type`, `hashing-without-type`, `trust-seed-learned`, `master-http`, `endpoint`,
+ *   `address`, `worker-id-twice`, `replay-without-events`, `endpoints-per-rank`, `too-many-ranks`, `network`, `key-twice`, `open-to-all`
  */
 export function refuseContradictions(config: ServerConfig): void {
   refuseStore(config);
@@ -49,7 +49,7 @@ export function refuseContradictions(config: ServerConfig): void {
   refuseOpen(config);
 }
 
-function refuseStore({ sharedCache: { type, tenant, masters } }: ServerConfig): void {
+function refuseStore({ sharedCache: { type, tenant, masters, hashing, trustSeed } }: ServerConfig): void {
   if (tenant !== 'default') {
     throw new ConfigError(
       'tenant-not-supported',
@@ -60,6 +60,18 @@ function refuseStore({ sharedCache: { type, tenant, masters } }: ServerConfig): 
     throw new ConfigError(
       'masters-without-type',
       `sharedCache.masters names ${masters.length}, and sharedCache.type is "none"; set sharedCache.type to mooncake-store (--shared-cache-type), or leave the masters out.`,
+    );
+  }
+  if (trustSeed && hashing === 'learned') {
+    throw new ConfigError(
+      'trust-seed-learned',
+      'sharedCache.trustSeed is true, and sharedCache.hashing is "learned", which makes no hashes by a seed; set sharedCache.hashing to derived or both (--hashing), or leave trustSeed out.',
+    );
+  }
+  if (type === 'none' && hashing !== 'learned') {
+    throw new ConfigError(
+      'hashing-without-type',
+      `sharedCache.hashing is ${shown(hashing)}, and sharedCache.type is "none", where no hash is asked for; set sharedCache.type to mooncake-store (--shared-cache-type), or leave hashing out.`,
     );
   }
   for (const [at, { events, http }] of masters.entries()) {

@@ -1,6 +1,7 @@
 // The shape of the configuration, from which config.schema.json is made (scripts/make-schema.mjs). Each check carries the words that a refusal is
 // built of: what must stand there. What one setting demands of another is config-rules.ts's.
 import { z } from 'zod';
+import { HASHINGS } from '../contract/descriptor.js';
 import { BUILT_IN_INPUTS, type BuiltInPolicy } from '../router/roles.js';
 
 /** Levels of the log, as pino has them. */
@@ -120,6 +121,16 @@ const sharedCache = object({
   masters: listOf(master, 'a list of masters', MAX_MASTERS)
     .default([])
     .describe('Masters of the store, of which one serves.'),
+  hashing: oneOf(HASHINGS)
+    .default('learned')
+    .describe(
+      'Where the engine hashes of a prompt come from: learned from workers’ events; derived from its tokens by the rule and seed of the contract; both: derived where they may be, else learned.',
+    ),
+  trustSeed: flag()
+    .default(false)
+    .describe(
+      'Credit derived hashes before workers’ events have agreed with them. Only if every engine is known to hash as its contract says; needed where a contract has no main event group.',
+    ),
   tenant: text("a tenant's name").default('default').describe('Only default is supported.'),
   maxEvidenceAge: time(1000)
     .nullable()

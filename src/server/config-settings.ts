@@ -84,6 +84,22 @@ export const CONFIG_SETTINGS: readonly ConfigSetting[] = [
     help: 'worth of a block that only the shared cache holds, 0 to 1',
   },
   {
+    flag: '--hashing <mode>',
+    option: 'hashing',
+    env: 'MOONROUTE_HASHING',
+    path: ['sharedCache', 'hashing'],
+    read: asText,
+    help: 'where the engine hashes of a prompt come from: learned, derived or both',
+  },
+  {
+    flag: '--trust-seed',
+    option: 'trustSeed',
+    env: 'MOONROUTE_TRUST_SEED',
+    path: ['sharedCache', 'trustSeed'],
+    read: asFlag,
+    help: 'credit derived hashes before workers’ events have agreed with them: true or false in the environment',
+  },
+  {
     flag: '--master <events>',
     option: 'master',
     env: MASTER_VARIABLE,
@@ -108,6 +124,10 @@ function asText(text: string): string {
 
 function asNumber(text: string): unknown {
   return /^[-+.\deE]+$/.test(text) && Number.isFinite(Number(text)) ? Number(text) : text;
+}
+
+function asFlag(text: string): unknown {
+  return text === 'true' ? true : text === 'false' ? false : text;
 }
 
 function asWorker(text: string, name: string): object {

@@ -4,6 +4,7 @@ import type { LiveStatus } from '../live/live-streams.js';
 import type { WorkerStreamStatus } from '../live/worker-stream.js';
 import type { RankView } from '../router/worker-views.js';
 import type { SecondsView } from './console-series.js';
+import type { DerivationView } from './derivation.js';
 import type { EndedRequest, PromptStats, RegisteredWorker } from './types.js';
 
 type StoreStreamStatus = NonNullable<LiveStatus['store']>;
@@ -46,6 +47,8 @@ export interface ConsoleData {
   readonly contracts: { readonly ranks: number; readonly admitted: number; readonly reason: string | null };
   /** Whether a shared store is kept at all. */
   readonly shares: boolean;
+  /** Where engine hashes come from, and how far derived ones are trusted. */
+  readonly derivation: DerivationView;
   readonly openLeases: number;
   readonly decisions: number;
   /** Decisions without shared credit since start, by reason. */

@@ -10,13 +10,14 @@ const FEWEST_REQUESTS = 20;
 /** Part of what was reachable, or predicted, below which it is said. */
 const ENOUGH = 0.85;
 
-type Facts = Pick<ConsoleData, 'workers' | 'store' | 'contracts' | 'shares' | 'prompts'>;
+type Facts = Pick<ConsoleData, 'workers' | 'store' | 'contracts' | 'shares' | 'derivation' | 'prompts'>;
 
 /** @param recent sums of the last minutes */
 export function warningsOf(facts: Facts, recent: Readonly<Record<Column, number>>): Warning[] {
   const found = [
     ...poolWarnings(facts),
     ...contractWarnings(facts),
+    ...derivationWarnings(facts),
     ...(facts.store?.warnings ?? []).map((text) => ({ code: 'store', text })),
     ...workerWarnings(facts),
     ...promptWarnings(facts),
@@ -48,6 +49,11 @@ function contractWarnings({ contracts, shares, workers }: Facts): Warning[] {
         text: `Worker ${nameOf(id, ranks, dpRank)} gets no shared credit: ${admissionText ?? admission}`,
       })),
   );
+}
+
+function derivationWarnings({ derivation: { state, text, unprovable } }: Facts): Warning[] {
+  if (state === 'refuted') return [{ code: 'hashes-refuted', text }];
+  return unprovable ? [{ code: 'hashes-unprovable', text }] : [];
 }
 
 function workerWarnings({ workers, shares }: Facts): Warning[] {

@@ -10,15 +10,18 @@ import { html, script, styles } from './console-assets.js';
 import type { ConsoleData, RankData, RequestData, WorkerData } from './console-data.js';
 import { SecondSeries } from './console-series.js';
 import { warningsOf } from './console-warnings.js';
+import { derivationOf, type HashingConfig, LEARNED } from './derivation.js';
 import { BoundedCodes } from './metrics-labels.js';
 import type { EndedRequest, PromptReader, RegisteredWorker, RequestObserver, WorkerRegistry } from './types.js';
 
 /** What is read. */
 export interface ConsoleSources {
-  readonly router: Pick<Router, 'stats' | 'workers'>;
+  readonly router: Pick<Router, 'stats' | 'workers' | 'contract'>;
   readonly live: Pick<LiveStreams, 'status'>;
   readonly registry: Pick<WorkerRegistry, 'list'>;
   readonly prompts: Pick<PromptReader, 'stats'>;
+  /** Default: hashes are learned. */
+  readonly sharedCache?: HashingConfig;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
 }
@@ -48,7 +51,7 @@ const MOST_CHARS = 100;
 
 /** Makes the console of one server. */
 export function createConsole(sources: ConsoleSources): Console {
-  const { now = Date.now } = sources;
+  const { now = Date.now, sharedCache = LEARNED } = sources;
   const startedAt = now();
   const series = new SecondSeries();
   const requests: RequestData[] = [];
@@ -92,6 +95,7 @@ export function createConsole(sources: ConsoleSources): Console {
         model: registered.flatMap(({ models }) => models)[0] ?? null,
         contracts: stats.contracts,
         shares: stats.cache !== null,
+        derivation: derivationOf(stats, sources.router.contract, sharedCache),
         openLeases: stats.leases.open,
         decisions: stats.decisions.decisions,
         zeroCredit: stats.decisions.zeroCredit,

@@ -4,6 +4,7 @@ import type { LiveStatus } from '../live/live-streams.js';
 import type { WorkerStreamStatus } from '../live/worker-stream.js';
 import type { RouterStats } from '../router/router.js';
 import type { RankView, WorkerView } from '../router/worker-views.js';
+import { DERIVATION_STATES, type DerivationView } from './derivation.js';
 import { workerLabel } from './metrics-labels.js';
 import type { Sample } from './metrics-monotone.js';
 import type { PromptStats, RegisteredWorker } from './types.js';
@@ -15,6 +16,7 @@ export interface Snapshot {
   readonly live: LiveStatus;
   readonly registered: readonly RegisteredWorker[];
   readonly prompts: PromptStats;
+  readonly derivation: DerivationView;
 }
 
 export type Label = 'worker' | 'dp_rank' | 'tier' | 'reason' | 'cause' | 'code' | 'outcome' | 'source' | 'state';
@@ -560,14 +562,43 @@ const STORE: readonly Family[] = [
   ),
   gauge(
     'moonroute_store_known_edges',
-    'Learned links from tokens to engine hashes',
+    'Links from tokens to engine hashes, learned and derived ones',
     ({ stats }) => stats.cache?.core?.edges,
+  ),
+  gauge(
+    'moonroute_store_derived_edges',
+    'Of those, links that were derived from tokens',
+    ({ stats }) => stats.cache?.core?.derivedEdges,
   ),
   gauge('moonroute_store_max_edges', 'Most of them', ({ stats }) => stats.cache?.core?.caps.edges),
   counter(
     'moonroute_store_evicted_edges_total',
     'Links that went since there were too many',
     ({ stats }) => stats.cache?.core?.edgeEvictions,
+  ),
+];
+
+const DERIVATION: readonly Family[] = [
+  states(
+    'moonroute_derivation_state',
+    '1 for how far derived hashes are trusted',
+    DERIVATION_STATES,
+    ({ derivation }) => [derivation.state],
+  ),
+  gauge(
+    'moonroute_derivation_proven_ranks',
+    'Ranks under the contract in force whose events have agreed with derived hashes',
+    ({ derivation }) => derivation.provenRanks,
+  ),
+  counter(
+    'moonroute_derivation_agreed_events_total',
+    'Stored events that agreed with derived hashes',
+    ({ stats }) => stats.cache?.derivation?.agreed,
+  ),
+  counter(
+    'moonroute_derived_blocks_total',
+    'Hash blocks whose digests were computed from tokens',
+    ({ stats }) => stats.cache?.core?.derivedBlocks,
   ),
 ];
 
@@ -586,7 +617,16 @@ const INDEX: readonly Family[] = [
   ),
 ];
 
-export const FAMILIES: readonly Family[] = [...HITS, ...PROMPTS, ...WORKERS, ...LEASES, ...STREAMS, ...STORE, ...INDEX];
+export const FAMILIES: readonly Family[] = [
+  ...HITS,
+  ...PROMPTS,
+  ...WORKERS,
+  ...LEASES,
+  ...STREAMS,
+  ...STORE,
+  ...DERIVATION,
+  ...INDEX,
+];
 
 function byCode(labels: readonly string[], counts: Tally): Sample[] {
   return Object.entries(counts).map(([code, value]) => ({ labels: [...labels, code], value }));

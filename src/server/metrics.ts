@@ -4,6 +4,7 @@ import { setImmediate } from 'node:timers';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { LiveStreams } from '../live/live-streams.js';
 import type { Router } from '../router/router.js';
+import { derivationOf, type HashingConfig, LEARNED } from './derivation.js';
 import { FAMILIES, type Family, type Label, type Snapshot } from './metrics-families.js';
 import { BoundedCodes } from './metrics-labels.js';
 import { MonotoneSeries, type Sample, summed } from './metrics-monotone.js';
@@ -12,10 +13,12 @@ import type { PromptReader, RequestObserver, WorkerRegistry } from './types.js';
 
 /** What is read. */
 export interface MetricsSources {
-  readonly router: Pick<Router, 'stats' | 'workers'>;
+  readonly router: Pick<Router, 'stats' | 'workers' | 'contract'>;
   readonly live: Pick<LiveStreams, 'status'>;
   readonly registry: Pick<WorkerRegistry, 'list'>;
   readonly prompts: Pick<PromptReader, 'stats'>;
+  /** Default: hashes are learned. */
+  readonly sharedCache?: HashingConfig;
 }
 
 export interface Metrics {
@@ -64,13 +67,15 @@ export function createMetrics(sources: MetricsSources): Metrics {
   };
 }
 
-function snapshotOf({ router, live, registry, prompts }: MetricsSources): Snapshot {
+function snapshotOf({ router, live, registry, prompts, sharedCache = LEARNED }: MetricsSources): Snapshot {
+  const stats = router.stats();
   return {
-    stats: router.stats(),
+    stats,
     workers: router.workers(),
     live: live.status(),
     registered: registry.list(),
     prompts: prompts.stats(),
+    derivation: derivationOf(stats, router.contract, sharedCache),
   };
 }
 

@@ -6,6 +6,7 @@ import { createApp } from './app.js';
 import type { ServerConfig } from './config.js';
 import { routerOptionsOf } from './config-router.js';
 import { createConsole } from './console.js';
+import { watchDerivation } from './derivation-watch.js';
 import { Activity } from './http/activity.js';
 import { listen } from './http/listen.js';
 import { createMetrics } from './metrics.js';
@@ -62,7 +63,8 @@ export async function startService(config: ServerConfig, { log, signal }: StartO
     if (!reading.reads && config.sharedCache.type !== 'none') {
       log.warn({ code: reading.code }, `the shared cache is not read: ${reading.text}`);
     }
-    const { masters, maxEvidenceAge } = config.sharedCache;
+    const { sharedCache } = config;
+    const { masters, maxEvidenceAge } = sharedCache;
     const live = LiveStreams.open(router, {
       store: reading.reads ? { masters, ...(maxEvidenceAge === null ? {} : { keeper: { maxEvidenceAge } }) } : null,
       curve: config.curve,
@@ -73,8 +75,9 @@ export async function startService(config: ServerConfig, { log, signal }: StartO
     open.push(() => registry.close());
     await registry.reload(config.workers, signal);
     const prompts = createPromptReader({ config, registry, log });
-    const metrics = createMetrics({ router, live, registry, prompts });
-    const console = createConsole({ router, live, registry, prompts });
+    if (reading.reads) open.push(watchDerivation({ router, sharedCache, log }));
+    const metrics = createMetrics({ router, live, registry, prompts, sharedCache });
+    const console = createConsole({ router, live, registry, prompts, sharedCache });
     const activity = new Activity();
     const service: Service = {
       config,

@@ -2,8 +2,7 @@
 // makes of tokens. A block's tokens follow from its number alone, the first one being that number, so that no two blocks have the same.
 // Digests and local hashes are made once a node, when it is first asked for, with those of all before it.
 import { blockHashes } from '../core/local-hash.js';
-import { BlockDigests } from '../wire/block-digests.js';
-import { DIGEST_BYTES } from '../wire/sha256.js';
+import { BlockDigests, DIGEST_BYTES } from '../wire/block-digests.js';
 import type { BlockTree } from './blocks.js';
 
 const FIRST_NODES = 256;
@@ -98,11 +97,9 @@ export class WireBlocks {
     const first = node * each;
     const blocks = nodes * each;
     const tokens = this.tokens(first, blocks);
-    for (let block = first; block < first + blocks; block++) {
-      const before = this.before(block);
-      const parentAt = before < 0 ? -1 : before * DIGEST_BYTES;
-      this.#maker.write(this.#digests, block * DIGEST_BYTES, parentAt, tokens, (block - first) * blockSize);
-    }
+    const before = this.before(first);
+    const parentAt = before < 0 ? -1 : before * DIGEST_BYTES;
+    this.#maker.write(this.#digests, first * DIGEST_BYTES, parentAt, tokens, 0, blocks);
     const hashes = blockHashes(tokens, blockSize);
     this.#locals.set(new Uint32Array(hashes.buffer, hashes.byteOffset, blocks * 2), first * 2);
     this.#made.fill(1, node, node + nodes);

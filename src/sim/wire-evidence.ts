@@ -57,7 +57,7 @@ export class WireEvidence implements Evidence {
     this.#blocks = new WireBlocks(tree);
     this.#prefixes = groups.map(({ keyPrefixes }) => keyPrefixes);
     this.#templates = groups.map(({ keyPrefixes }) => keyPrefixes.map((prefix) => objectTemplates(prefix)));
-    this.#mainGroup = mainEventGroup;
+    this.#mainGroup = mainEventGroup!; // a contract that edges are learned under has one
     this.#workers = Array.from({ length: config.workers.count }, () => new WireNumbers(0));
   }
 

@@ -36,6 +36,8 @@ export function targetOf(
     sharedCache: {
       type: masters.length === 0 ? 'none' : 'mooncake-store',
       masters: masters.map(({ eventsEndpoint, httpUrl }) => ({ events: eventsEndpoint, http: httpUrl })),
+      hashing: 'learned',
+      trustSeed: false,
     },
     ...changes,
   };

@@ -13,11 +13,20 @@ export class ServiceOverFleet {
     readonly running: RunningService,
   ) {}
 
-  /** Starts everything and waits until workers are healthy, streams connected and the store reconciled. */
-  static async start(fleetOptions: FleetOptions = {}, config: ConfigInput = {}): Promise<ServiceOverFleet> {
+  /**
+   * Starts everything and waits until workers are healthy, streams connected and the store reconciled.
+   * @param unlisted the fleet's last workers that the router is not told of
+   */
+  static async start(
+    fleetOptions: FleetOptions = {},
+    { sharedCache, ...config }: ConfigInput = {},
+    unlisted = 0,
+  ): Promise<ServiceOverFleet> {
     const fleet = await Fleet.start({ workers: 3, ...fleetOptions, worker: { tp: 2, ...fleetOptions.worker } });
     try {
-      const running = await startService(checkConfig({ ...settingsOf(fleet), ...config }), { log: silent });
+      const settings = settingsOf(fleet, unlisted);
+      const document = { ...settings, ...config, sharedCache: { ...settings.sharedCache, ...sharedCache } };
+      const running = await startService(checkConfig(document), { log: silent });
       const { live, registry } = running.service;
       await until('workers and store', () => {
         const { workers, store } = live.status();
@@ -67,8 +76,9 @@ export class ServiceOverFleet {
   }
 }
 
-function settingsOf(fleet: Fleet): ConfigInput {
-  const { workers, masters } = fleet.endpoints();
+function settingsOf(fleet: Fleet, unlisted: number): ConfigInput {
+  const { workers: all, masters } = fleet.endpoints();
+  const workers = all.slice(0, all.length - unlisted);
   return {
     listen: { port: 0 },
     workers: workers.map(({ id, http, events, replay }) => ({

@@ -85,7 +85,8 @@ class Watches {
   }
 
   async askWorkers(local: Tokenises | null): Promise<void> {
-    await Promise.all(this.#workers.map((worker) => worker.ask(this.#target.model, local)));
+    const { model, sharedCache } = this.#target;
+    await Promise.all(this.#workers.map((worker) => worker.ask(model, sharedCache.hashing, local)));
   }
 
   async beginMasters(): Promise<void> {

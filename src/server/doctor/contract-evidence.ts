@@ -1,5 +1,6 @@
 // A worker's contract, come by as configured and held against the rules.
 import { readFile, stat } from 'node:fs/promises';
+import type { Hashing } from '../../contract/descriptor.js';
 import { validateContract } from '../../contract/validate.js';
 import { ConfigError, MoonrouteError } from '../../errors.js';
 import { ask, statusText } from '../registry-http.js';
@@ -11,7 +12,11 @@ const ANSWER_MS = 3000;
 /** Largest descriptor. */
 const DESCRIPTOR_BYTES = 4 << 20;
 
-export async function contractEvidence({ url, contract }: WorkerSpec, parts: CollectParts): Promise<ContractEvidence> {
+export async function contractEvidence(
+  { url, contract }: WorkerSpec,
+  hashing: Hashing,
+  parts: CollectParts,
+): Promise<ContractEvidence> {
   if (contract === null) return { contract: null, code: null, fault: null };
   try {
     const descriptor =
@@ -20,7 +25,7 @@ export async function contractEvidence({ url, contract }: WorkerSpec, parts: Col
         : 'file' in contract
           ? await fromFile(contract.file)
           : contract.inline;
-    return { contract: validateContract(descriptor), code: null, fault: null };
+    return { contract: validateContract(descriptor, { hashing }), code: null, fault: null };
   } catch (error) {
     if (!(error instanceof MoonrouteError)) throw error;
     return { contract: null, code: error.code, fault: error.message };

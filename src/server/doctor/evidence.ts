@@ -1,6 +1,6 @@
 // What the doctor collects, and all that its checks look at: addresses as configured, what answered there, and tallies of what was heard. Token
 // ids stand here for the checks of hashes alone; salts are counted and never kept.
-import type { Contract } from '../../contract/descriptor.js';
+import type { Contract, Hashing } from '../../contract/descriptor.js';
 import type { MasterStatus } from '../../live/master-http.js';
 import type { MasterEndpoint } from '../../live/masters.js';
 import type { LossCause } from '../../live/zmtp/socket.js';
@@ -16,6 +16,9 @@ export interface DoctorTarget {
   readonly sharedCache: {
     readonly type: 'none' | 'mooncake-store';
     readonly masters: readonly MasterEndpoint[];
+    /** Where the router gets engine hashes from, and so what it asks of contracts. */
+    readonly hashing: Hashing;
+    readonly trustSeed: boolean;
   };
   /** How a client's salt reaches the workers; raw salts get no shared credit. */
   readonly saltMode: 'prefixed' | 'raw';

@@ -4,7 +4,7 @@ import type { WorkerEvidence } from './evidence.js';
 
 export interface RequiredPrefixes {
   readonly all: readonly string[];
-  /** Those of groups whose events teach. */
+  /** Those of main groups; of contracts without one, none. */
   readonly main: readonly string[];
 }
 
@@ -12,7 +12,7 @@ export function requiredPrefixes(contracts: readonly Contract[]): RequiredPrefix
   const all = new Set<string>();
   const main = new Set<string>();
   for (const { groups, gpuToStoreGroup, mainEventGroup } of contracts) {
-    const teaching = gpuToStoreGroup[mainEventGroup];
+    const teaching = mainEventGroup === null ? null : gpuToStoreGroup[mainEventGroup];
     for (const { groupId, keyPrefixes } of groups) {
       for (const prefix of keyPrefixes) {
         all.add(prefix);

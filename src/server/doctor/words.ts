@@ -1,4 +1,7 @@
 // Small phrases that several checks speak in.
+
+import type { HashRule } from '../../contract/descriptor.js';
+import { UNSET_SEED } from '../../contract/hash-rule.js';
 import type { RankEvidence, WorkerEvidence } from './evidence.js';
 
 /** How the store is called as a subject. */
@@ -6,6 +9,11 @@ export const STORE = 'store';
 
 export function rankName({ spec }: WorkerEvidence, { dpRank }: RankEvidence): string {
   return spec.dpRanks.size === 1 ? spec.id : `${spec.id} rank ${dpRank}`;
+}
+
+/** How engines hash: `sha256 and PYTHONHASHSEED=0`. */
+export function ruleText({ algorithm, seed }: HashRule): string {
+  return `${algorithm} and ${seed === UNSET_SEED ? 'an unset PYTHONHASHSEED' : `PYTHONHASHSEED=${seed}`}`;
 }
 
 /** `3 events`, `1 event`. */

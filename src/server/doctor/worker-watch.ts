@@ -1,4 +1,5 @@
 // One worker as the doctor sees it: its HTTP asked, its ranks' event sockets listened to, its replay sockets asked at the end.
+import type { Hashing } from '../../contract/descriptor.js';
 import type { WorkerEvents } from '../../events/worker-events.js';
 import { endpointsOf } from '../../live/live-streams.js';
 import { parseEndpoint } from '../../live/zmtp/endpoint.js';
@@ -64,9 +65,9 @@ export class WorkerWatch {
   }
 
   /** Asks its HTTP for everything. The model's name is the configured one, else the first that it lists. */
-  async ask(model: string | null, local: Tokenises | null): Promise<void> {
+  async ask(model: string | null, hashing: Hashing, local: Tokenises | null): Promise<void> {
     this.#httpFault = await this.#health();
-    this.#contract = await contractEvidence(this.spec, this.#parts);
+    this.#contract = await contractEvidence(this.spec, hashing, this.#parts);
     if (this.#httpFault !== null) return;
     const cards = await this.#cards();
     if (cards !== null) {

@@ -1,4 +1,5 @@
 // What operators ask: workers and their registration, how everything stands, whether it is ready.
+import { derivationOf } from '../derivation.js';
 import type { RegisteredWorker, WorkerSpec } from '../types.js';
 import { ApiError } from './errors.js';
 import type { Exchange } from './exchange.js';
@@ -56,11 +57,13 @@ export class AdminApi {
   }
 
   status(openLeases: number): Response {
-    const { router, live, registry, prompts, active } = this.#parts.service;
+    const { config, router, live, registry, prompts, active } = this.#parts.service;
+    const stats = router.stats();
     return json(200, {
       active_requests: active,
       route_leases: openLeases,
-      router: router.stats(),
+      router: stats,
+      derivation: derivationOf(stats, router.contract, config.sharedCache),
       workers: router.workers(),
       live: live.status(),
       registry: registry.list().map((worker) => workerJson(worker, null)),

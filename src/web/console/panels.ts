@@ -3,7 +3,7 @@ import type { ConsoleData, RankData, RequestData, WorkerData } from '../../serve
 import { lastSeconds } from './buckets.js';
 import { fill, h } from './dom.js';
 import { count, duration, milliseconds, plural, quantile, share } from './format.js';
-import { admissionWords, zeroWords } from './words.js';
+import { admissionWords, derivationWords, zeroWords } from './words.js';
 
 /** Seconds over which the rate of requests is taken. */
 const RATE_SECONDS = 10;
@@ -120,7 +120,7 @@ function eventsOf(rank: RankData | null): HTMLElement[] {
 
 // ---- the store ----
 
-export function showStore(box: HTMLElement, { store, contracts, shares }: ConsoleData): void {
+export function showStore(box: HTMLElement, { store, contracts, shares, derivation }: ConsoleData): void {
   if (store === null) {
     fill(box, empty(shares ? 'No master is watched.' : 'No shared store is configured.'));
     return;
@@ -143,6 +143,7 @@ export function showStore(box: HTMLElement, { store, contracts, shares }: Consol
       ],
       ['Wire generation', [generation ?? '–']],
       ['Contract', [`${contracts.admitted} of ${plural(contracts.ranks, 'rank')} admitted`]],
+      ['Engine hashes', hashesOf(derivation)],
       [
         'Evidence',
         age === null ? ['none'] : [`confirmed ${duration(age)} ago; dropped at ${duration(maxEvidenceAge)}`],
@@ -161,6 +162,14 @@ export function showStore(box: HTMLElement, { store, contracts, shares }: Consol
       ['Grew too old', [`${count(store.expired)}×`]],
     ]),
   );
+}
+
+const TRUSTED: ReadonlySet<string> = new Set(['proven', 'trusted']);
+
+function hashesOf({ state, text }: ConsoleData['derivation']): (Node | string)[] {
+  if (state === 'off') return ['learned from events'];
+  const kind = state === 'refuted' ? 'bad' : TRUSTED.has(state) ? 'good' : 'warn';
+  return [chip(kind, `derived: ${derivationWords(state)}`), h('small', {}, text)];
 }
 
 // ---- prompts and reasons ----

@@ -2,6 +2,7 @@
 // rooms are shown as they are. Pure.
 import type { AdmissionCode } from '../../router/admission.js';
 import type { SharedZeroCode } from '../../router/zero-credit.js';
+import type { DerivationState } from '../../server/derivation.js';
 
 const ZERO: Readonly<Record<SharedZeroCode, string>> = {
   'shared-cache-off': 'no shared store is configured',
@@ -35,6 +36,11 @@ const ZERO: Readonly<Record<SharedZeroCode, string>> = {
   'endpoint-alignment': 'the model’s next restart point is not stored',
   'unseen-boundary': 'the model may restart where no event tells',
   'last-token': 'all but the last token was credited already',
+  'contract-unfit': 'the contract was validated for another way of hashing',
+  'tokens-missing': 'only hashes were given, and hashes are derived from tokens',
+  'hashes-unproven': 'no event has yet shown that the worker hashes as its contract says',
+  'hashes-refuted': 'a worker hashes otherwise than its contract says',
+  'not-derived': 'the prompt is too long for the core’s tables',
   withheld: 'engines restored less of this prefix than was credited',
   'held-locally': 'the worker itself holds all that the store could restore',
   'store-slower': 'fetching would take as long as computing',
@@ -47,9 +53,24 @@ const ADMISSION: Readonly<Record<AdmissionCode, string>> = {
   'contract-invalid': 'invalid',
 };
 
+const DERIVATION: Readonly<Record<DerivationState, string>> = {
+  off: 'off',
+  'no-contract': 'no contract',
+  unproven: 'not proven',
+  proving: 'being proven',
+  proven: 'proven',
+  trusted: 'trusted',
+  refuted: 'refuted',
+};
+
 /** Why no shared block is credited. */
 export function zeroWords(code: string): string {
   return (ZERO as Readonly<Record<string, string>>)[code] ?? code;
+}
+
+/** How far derived hashes are trusted. */
+export function derivationWords(state: DerivationState): string {
+  return DERIVATION[state];
 }
 
 export function admissionWords(code: AdmissionCode): string {

@@ -14,7 +14,8 @@ function ofWorker(worker: WorkerEvidence, configured: number): Verdict {
   const { spec, ranks, contract } = worker;
   const seen = addTallies(ranks.map(({ heard }) => heard.blockSizes));
   const sizes = Object.keys(seen);
-  const agreed = contract.contract?.mainEventBlockSize ?? null;
+  // Without a main group no event is laid out in blocks of that size.
+  const agreed = contract.contract?.mainEventGroup != null ? contract.contract.mainEventBlockSize : null;
   if (agreed !== null && agreed !== configured) {
     return failed(
       spec.id,
@@ -24,7 +25,8 @@ function ofWorker(worker: WorkerEvidence, configured: number): Verdict {
   }
   if (sizes.length === 0) {
     if (agreed !== null) return ok(spec.id, `contract and configuration say ${configured} tokens; no event was heard`);
-    return skipped(spec.id, 'no event was heard, and there is no contract');
+    const lacks = contract.contract === null ? 'there is no contract' : 'the contract has no main event group';
+    return skipped(spec.id, `no event was heard, and ${lacks}`);
   }
   const others = sizes.filter((size) => size !== String(configured));
   if (others.length === 0) return ok(spec.id, `${configured} tokens`);

@@ -1,6 +1,9 @@
-// Whether each worker has a contract that is good: without one it gets no shared credit.
+// Whether each worker has a contract that is good: without one it gets no shared credit. Where hashes are derived, somebody must prove, or vouch for,
+// how engines hash.
+import type { Contract } from '../../../contract/descriptor.js';
+import type { DoctorTarget } from '../evidence.js';
 import { type Check, failed, ok, skipped } from '../finding.js';
-import { count } from '../words.js';
+import { count, ruleText } from '../words.js';
 
 export const contract: Check = {
   code: 'contract',
@@ -9,11 +12,14 @@ export const contract: Check = {
     workers.map(({ spec, contract }) => {
       const agreed = contract.contract;
       if (agreed !== null) {
-        const prefixes = agreed.groups.reduce((sum, { keyPrefixes }) => sum + keyPrefixes.length, 0);
-        return ok(
-          spec.id,
-          `${count(agreed.groups.length, 'group')}, ${count(prefixes, 'key prefix', 'key prefixes')}, blocks of ${agreed.mainEventBlockSize} tokens`,
-        );
+        if (isUnprovable(agreed, target)) {
+          return failed(
+            spec.id,
+            'the contract has no main event group, so no event can prove how the engine hashes, and no derived hash is credited',
+            'If every engine is known to hash as its contract says, set sharedCache.trustSeed to true.',
+          );
+        }
+        return ok(spec.id, contractText(agreed, target));
       }
       if (target.sharedCache.type === 'none') return skipped(spec.id, 'no shared cache is configured');
       if (contract.code === null) {
@@ -30,3 +36,17 @@ export const contract: Check = {
       );
     }),
 };
+
+function isUnprovable({ mainEventGroup }: Contract, { sharedCache }: DoctorTarget): boolean {
+  return sharedCache.hashing !== 'learned' && !sharedCache.trustSeed && mainEventGroup === null;
+}
+
+function contractText(
+  { groups, mainEventGroup, mainEventBlockSize, hashRule }: Contract,
+  target: DoctorTarget,
+): string {
+  const prefixes = groups.reduce((sum, { keyPrefixes }) => sum + keyPrefixes.length, 0);
+  const blocks = mainEventGroup === null ? 'no main event group' : `blocks of ${mainEventBlockSize} tokens`;
+  const rule = target.sharedCache.hashing === 'learned' ? '' : `, hashes of ${ruleText(hashRule)}`;
+  return `${count(groups.length, 'group')}, ${count(prefixes, 'key prefix', 'key prefixes')}, ${blocks}${rule}`;
+}

@@ -1,53 +1,55 @@
-// Whether engines hash alike: the hash of a prompt's first block follows from its tokens, if vLLM runs with sha256 and PYTHONHASHSEED=0 as its
-// contract says. With another seed its blocks have names in the store that no other worker ever asks for.
+// Whether engines hash alike: the hash of a prompt's first block follows from its tokens, by the algorithm and the seed that the contract names. With
+// another seed a worker's blocks have names in the store that no other worker ever asks for.
+import type { HashRule } from '../../../contract/descriptor.js';
+import { UNSET_SEED } from '../../../contract/hash-rule.js';
 import type { FirstBlocks, WorkerEvidence } from '../evidence.js';
-import { expectedHash, PROMISED_SEED, seedOf, UNSET_SEED } from '../expected-hashes.js';
+import { expectedHash, PROMISED_RULE, ruleOf } from '../expected-hashes.js';
 import { type Check, failed, ok, skipped, type Verdict } from '../finding.js';
-import { count, listText } from '../words.js';
+import { count, listText, ruleText } from '../words.js';
 
 export const hashSeed: Check = {
   code: 'hash-seed',
-  title: 'engines hash alike, with PYTHONHASHSEED=0',
+  title: 'engines hash alike, as their contracts say',
   run: ({ target, workers }) =>
     workers.map((worker) =>
       target.sharedCache.type === 'none'
         ? skipped(worker.spec.id, 'no shared cache is configured')
-        : ofWorker(worker, workers),
+        : ofWorker(worker, workers, target.sharedCache.hashing !== 'learned'),
     ),
 };
 
-function ofWorker(worker: WorkerEvidence, workers: readonly WorkerEvidence[]): Verdict {
+function ofWorker(worker: WorkerEvidence, workers: readonly WorkerEvidence[], derives: boolean): Verdict {
   const { spec, contract } = worker;
-  const span = contract.contract?.hashBlockSize ?? null;
+  const rule = contract.contract?.hashRule ?? PROMISED_RULE;
+  const spanOf = ({ blockSize }: FirstBlocks) => contract.contract?.hashBlockSize ?? blockSize;
   const blocks = firstBlocks(worker);
   if (blocks.length === 0) return skipped(spec.id, 'no first block of a plain prompt was heard');
-  const judged = blocks.map((block) => ({
-    block,
-    expected: expectedHash(block.tokens, block.blockSize, span ?? block.blockSize),
-  }));
-  const wrong = judged.filter(({ block, expected }) => expected !== null && expected !== block.hashes[0]);
-  if (wrong.length === 0) return ok(spec.id, `${count(blocks.length, 'first block')} hashed as sha256 and seed 0 give`);
+  const judged = blocks
+    .map((block) => ({ block, expected: expectedHash(block, spanOf(block), rule) }))
+    .filter(({ expected }) => expected !== null);
+  if (judged.length === 0) return skipped(spec.id, `what ${ruleText(rule)} give can't be told of such blocks here`);
+  const wrong = judged.filter(({ block, expected }) => expected !== block.hashes[0]);
+  if (wrong.length === 0) return ok(spec.id, `${count(judged.length, 'first block')} hashed as ${ruleText(rule)} give`);
   const [{ block }] = wrong as [(typeof wrong)[number]];
-  const seed = seedOf(block.hashes[0]!, block.tokens, block.blockSize, span ?? block.blockSize);
+  const used = ruleOf(block, spanOf(block), rule);
   const others = workers.filter((other) => other !== worker && disagree(blocks, firstBlocks(other)));
   const told = [
-    `${wrong.length} of ${count(blocks.length, 'first block')} with hashes that sha256 and PYTHONHASHSEED=0 do not give`,
-    ...(seed === null
-      ? []
-      : [
-          seed === UNSET_SEED
-            ? 'they are those of an unset PYTHONHASHSEED'
-            : `they are those of PYTHONHASHSEED=${seed}`,
-        ]),
+    `${wrong.length} of ${count(judged.length, 'first block')} with hashes that ${ruleText(rule)} do not give`,
+    ...(used === null ? [] : [`they are those of ${ruleText(used)}`]),
     ...(others.length === 0
       ? []
       : [`the same tokens have other hashes at ${listText(others.map(({ spec }) => spec.id))}`]),
   ];
-  return failed(
-    spec.id,
-    `hash seed mismatch: ${told.join('; ')}`,
-    `Start every worker with PYTHONHASHSEED=${PROMISED_SEED} in its environment and --prefix-caching-hash-algo sha256.`,
-  );
+  return failed(spec.id, `hash seed mismatch: ${told.join('; ')}`, fixOf(rule, derives));
+}
+
+function fixOf({ algorithm, seed }: HashRule, derives: boolean): string {
+  const environment =
+    seed === UNSET_SEED
+      ? 'without PYTHONHASHSEED in its environment'
+      : `with PYTHONHASHSEED=${seed} in its environment`;
+  const start = `Start every worker ${environment} and --prefix-caching-hash-algo ${algorithm}`;
+  return derives ? `${start}, or publish a contract that names what all of them hash with.` : `${start}.`;
 }
 
 function firstBlocks({ ranks }: WorkerEvidence): FirstBlocks[] {
