@@ -29,6 +29,11 @@ function note(mask: u64, block: u32): void {
     if ((lacking >> group) & 1 && !load<u32>(WHY + (<usize>group << 2))) store<u32>(WHY + (<usize>group << 2), block);
 }
 
+function isNoted(): bool {
+  for (let group: u32 = 0; group < cell(GROUP_COUNT); group++) if (load<u32>(WHY + (<usize>group << 2))) return true;
+  return false;
+}
+
 /** How far a full-attention unit reaches within the first `limit` blocks; at most `limit`. */
 function reachOf(mask: u64, span: u32, tail: bool, limit: u32): u32 {
   let reach: u32 = 0;
@@ -78,6 +83,9 @@ function evaluate(plan: usize, limit: u32): u32 {
     const at = fullUnit(plan, unit);
     reach = reachOf(unitMask(at), unitSpan(at), unitExtra(at) != 0, reach);
   }
+  // What a unit lacks just where the one before it ended is to blame too, where nothing else is.
+  if (cell(EXPLAINING) && reach < limit && !isNoted())
+    for (let unit: u32 = 0; unit < fullCountOf(plan); unit++) reachOf(unitMask(fullUnit(plan, unit)), unitSpan(fullUnit(plan, unit)), false, limit);
   let end = reach - (reach % step);
   for (let unit: u32 = 0; unit < windows; unit++) store<u32>(WINDOW_LOW + (<usize>unit << 2), end);
   while (end) {

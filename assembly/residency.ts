@@ -14,13 +14,15 @@ import {
   setOther, setOwner, unionOf,
 } from './records';
 import { dropEverything, removeEdge } from './edges';
+import { blockSizeOf, LEARNED_PLAN } from './plan';
 
 export const CPU: u32 = 1;
 export const DISK: u32 = 2;
 export const UNKNOWN: u32 = 4;
 export const ALL_MEDIA: u32 = 7;
 
-const DEPARTURES: u32 = 256; // wide: most edges and digests that may leave for one object
+const DEPARTURES: u32 = 256; // most edges that may leave for one object
+const SPARED_ORPHANS: u32 = DIGEST_CAP / 2;
 
 // Links between edges and digests
 /** An edge has come: links it with its child's digest, unless their first 24 bytes differ. */
@@ -99,11 +101,33 @@ function forgetDigest(record: u32): void {
 }
 /** At the cap: the oldest digest without an edge, else the coldest edge's. Caps of edges and digests are equal, so with the table full and
  *  no digest without an edge, every edge has one, and the coldest edge is the LRU list's end. */
-function evictDigest(): bool {
+function evictDigest(low: u64): bool {
+  if (!blockSizeOf(LEARNED_PLAN) && cell(ORPHAN_DIGESTS) <= SPARED_ORPHANS && evictColdest(low)) return true;
   const record = cell(ORPHAN_OLDEST) ? cell(ORPHAN_OLDEST) : digestOf(prevOf(0));
   if (!record) return false;
   dropForRoom(record);
   return true;
+}
+/** Where edges are only derived: what was stored and not asked for since has none, though its prompt may come any moment. So such digests keep a half of
+ *  the table, and the coldest edge's digest goes. Colder edges without one go too; false when a number of them had none. */
+function evictColdest(low: u64): bool {
+  let slot = prevOf(0);
+  let needed = false; // by the edge of the digest being stored, whose parents are behind it here
+  for (let left = DEPARTURES; left && slot; left--) {
+    const hotter = prevOf(slot);
+    const record = digestOf(slot);
+    if (record) {
+      dropForRoom(record);
+      return true;
+    }
+    if (externalOf(slot) == low) needed = true;
+    if (!needed) {
+      removeEdge(slot);
+      count(EDGE_EVICTIONS);
+    }
+    slot = hotter;
+  }
+  return false;
 }
 /** Wide: makes room for one object of `low`, which itself stays. Cold edges whose digest is not resident go too: they are the coldest evidence. */
 function makeMemberRoom(low: u64): bool {
@@ -185,7 +209,7 @@ export function storeBits(high: usize, low: u64, group: u32, bits: u64, medium: 
   const found = identify(low, hash, high);
   if (found < 0) return;
   let record = <u32>found;
-  if (!record && cell(DIGESTS) >= DIGEST_CAP && !evictDigest()) {
+  if (!record && cell(DIGESTS) >= DIGEST_CAP && !evictDigest(low)) {
     addCount(REFUSED_OBJECTS, popcnt(bits));
     return;
   }
@@ -206,7 +230,7 @@ function storeMember(high: usize, low: u64, prefix: u32, medium: u32): void {
   const found = identify(low, hash, high);
   if (found < 0) return;
   let record = <u32>found;
-  let room = record != 0 || cell(DIGESTS) < DIGEST_CAP || evictDigest();
+  let room = record != 0 || cell(DIGESTS) < DIGEST_CAP || evictDigest(low);
   if (room && cell(MEMBERS) >= MEMBER_CAP && !(record && mediaOf(record, prefix))) room = makeMemberRoom(low);
   if (!room) {
     count(REFUSED_OBJECTS);

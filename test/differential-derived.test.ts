@@ -544,4 +544,28 @@ test('digests of thousands of blocks are derived in parts, and told behind any o
   assert.is(core.digestBehind({ low: 1, high: 2 }, prompt.tokens.subarray(0, 2), {}), null);
 });
 
+test('derived alone, the digest table full: a prompt looked up cold and stored afterwards is credited whole', async () => {
+  const core = await loadCore('tiny');
+  const contract = contractOf(1);
+  core.configure(planOf(contract, 'derived'), 1n, contract.hashRule);
+  const [prefix] = contract.groups[0]!.keyPrefixes;
+  const store = (tokens: Uint32Array) => {
+    const keys = vllmDigests(tokens, 2).map((digest) => `${prefix}@${digest.toString('hex')}`);
+    core.applyPayload(encode([0, keys.map((object_key) => ({ event_type: 'stored', object_key, medium: 'cpu' })), 0]));
+  };
+  const tokensOf = (name: number, blocks: number) =>
+    Uint32Array.from({ length: blocks * 2 + 1 }, (_, i) => name * 1000 + i);
+  for (let name = 1; name <= 4; name++) {
+    const tokens = tokensOf(name, 16);
+    store(tokens);
+    assert.is(core.lookupDerived(tokens, tokens.length, {}), 16);
+  }
+  for (let name = 10; name < 20; name++) {
+    const tokens = tokensOf(name, 30);
+    core.lookupDerived(tokens, tokens.length, {});
+    store(tokens); // those past the first blocks that were derived have no edge yet
+    assert.is(core.lookupDerived(tokens, tokens.length, {}), 30, `prompt ${name}`);
+  }
+});
+
 test.run();

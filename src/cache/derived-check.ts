@@ -10,12 +10,18 @@ import { kindsOf } from './hash-trust.js';
 /** What an event says about the hash rule: nothing (its parent was not derived), that it holds for hashes of these kinds, or that it does not. */
 export type Agreement = { readonly kinds: number } | { readonly fault: string } | null;
 
+/** What an event could prove: its salt is in a chain's first block only, and from there on in the parent. */
+export function eventKinds({ event, namespace }: NormalisedStored): number {
+  return kindsOf(event.loraName, event.hasParent ? null : namespace);
+}
+
 /** Judges an event that `whyNotLearned` has nothing against. */
 export function checkEvent(
   core: Core,
   { mainEventBlockSize, hashRule }: Contract,
-  { event, namespace }: NormalisedStored,
+  stored: NormalisedStored,
 ): Agreement {
+  const { event, namespace } = stored;
   // A namespace said outright, not as the engine's extra key, does not tell what the engine hashed.
   if (event.cacheSalt !== null) return null;
   const numbers = event.place(sharedNumbers());
@@ -32,7 +38,7 @@ export function checkEvent(
     words.getUint32(28) === numbers.lows[hashesAt * 2]! &&
     words.getUint32(24) === numbers.lows[hashesAt * 2 + 1]! &&
     (!event.wholeDigests || digest.every((byte, i) => byte === numbers.digests[hashesAt * 32 + i]));
-  if (agrees) return { kinds: kindsOf(loraName, salt) };
+  if (agrees) return { kinds: eventKinds(stored) };
   const said = hexOf(numbers.lows[hashesAt * 2 + 1]!) + hexOf(numbers.lows[hashesAt * 2]!);
   const derived = hexOf(words.getUint32(24)) + hexOf(words.getUint32(28));
   return {

@@ -4,7 +4,7 @@ import type { Core } from '../core/core.js';
 import type { NormalisedEvent, NormalisedStored } from '../events/normaliser.js';
 import { whyNotLearned } from '../events/stored-blocks.js';
 import { publisherKey, type Source } from '../events/worker-events.js';
-import { checkEvent } from './derived-check.js';
+import { checkEvent, eventKinds } from './derived-check.js';
 import { HashTrust } from './hash-trust.js';
 import type { DerivationStats } from './types.js';
 
@@ -49,16 +49,21 @@ export class HashProofs {
   }
 
   /**
-   * Takes in a message, of which the first event that says something is enough. Those of new prompts nearly always do, and stand behind those of all
-   * prompts that the engine was busy with before.
+   * Takes in a message, of which one event that says something is enough, and one of each kind not proven yet. Those of new prompts nearly always do,
+   * and stand behind those of all prompts that the engine was busy with before.
    */
   observeMessage(source: Source, events: readonly NormalisedEvent[]): void {
+    const { trust } = this;
+    const rank = publisherKey(source.workerId, source.dpRank);
+    let said = false;
     let left = CHECKED_A_MESSAGE;
     for (const stored of events) {
+      if (trust.refuted !== null) return;
       if (stored.kind !== 'stored' || (stored.event.hasParent && left === 0)) continue;
+      if (said && trust.proves(rank, eventKinds(stored))) continue;
       if (whyNotLearned(stored, this.#contract) !== null) continue;
-      if (this.observe(source, stored)) return;
-      if (stored.event.hasParent) left--;
+      if (this.observe(source, stored)) said = true;
+      else if (stored.event.hasParent) left--;
     }
   }
 

@@ -23,7 +23,7 @@ const UNPROVEN = reason(
 );
 const RAW_SALT = reason('ineligible', 'A raw cache salt is no namespace: no event proves what it was hashed with.');
 const REFUTED_TEXT =
-  'So the engines do not hash as their contract says, and derived hashes are not credited until the contract changes. Check PYTHONHASHSEED and the hash algorithm of every engine.';
+  'So the engines do not hash as their contract says, and derived hashes are not credited until the contract changes. Check PYTHONHASHSEED, the hash algorithm and the hash block size of every engine.';
 
 /** Why derived hashes can't answer; null when they can. */
 export function whyNotByDerived(query: CacheQuery, proofs: HashProofs | null): Reason | null {

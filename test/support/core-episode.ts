@@ -57,10 +57,12 @@ export class Episode {
     this.#prompts = prompts;
     this.#options = options;
     this.#prefixes = prefixesOf(contract);
-    core.configure(planOf(contract, hashing), random.bigint64(), contract.hashRule);
+    const plan = planOf(contract, hashing);
+    core.configure(plan, random.bigint64(), contract.hashRule);
     this.#before = { ...coreSnapshot(core).counters };
     this.model = new CoreModel({
       ...CAPS[build],
+      learns: plan.learned !== null,
       contract: {
         blockSize: contract.mainEventBlockSize,
         lcm: contract.lcmBlockSize,

@@ -1,8 +1,8 @@
 // Digests that Python made, and a core that is asked for the same.
 import { readFileSync } from 'node:fs';
+import type { HashRule } from '../../src/contract/descriptor.js';
 import { globalOf } from '../../src/core/builds.js';
 import type { Core } from '../../src/core/core.js';
-import type { HashRule } from '../../src/contract/descriptor.js';
 import { ALGORITHMS, type ExtraKeys, RULE, seedBytes, tailsOf } from '../../src/core/engine-hash.js';
 
 const DIGEST_BYTES = 32;

@@ -36,6 +36,8 @@ export interface ModelOptions {
   readonly wide?: boolean;
   /** Wide builds only. */
   readonly membershipCap?: number;
+  /** There are learned edges (default), not derived ones alone. */
+  readonly learns?: boolean;
   readonly contract: ModelContract;
 }
 
@@ -414,7 +416,7 @@ export class CoreModel {
     if (!this.#mayBeKept(digest)) return;
     const { high, low64 } = digest;
     const already = this.#digests.get(low64);
-    if (already === undefined && this.#digests.size >= this.#digestCap) this.#makeRoomForDigest();
+    if (already === undefined && this.#digests.size >= this.#digestCap) this.#makeRoomForDigest(low64);
     const isNewObject = already === undefined || !already.objects.has(prefix);
     if (this.options.wide && isNewObject && !this.#makeRoomForObject(low64)) {
       // Choice: a refused object changes nothing of its digest, neither its place in the order nor the edge's `high`.
@@ -528,11 +530,32 @@ export class CoreModel {
     this.counters.digestEvictions++;
   }
 
-  #makeRoomForDigest(): void {
+  #makeRoomForDigest(low64: bigint): void {
+    const spared = this.options.learns === false ? this.#digestCap / 2 : -1;
+    if (this.#withoutEdge.size <= spared && this.#coldestDigestLeaves(low64)) return;
     // With equal caps, when all digests have an edge all edges have a digest, and the coldest edge is the first one.
     const victim =
       first(this.#withoutEdge, () => true) ?? first(this.#lru, (edge) => this.#digests.has(edge.child))?.child;
     if (victim !== undefined) this.#evictDigest(victim);
+  }
+
+  /**
+   * Derived edges alone: the coldest edge's digest goes, and colder edges without one; not the stored digest's own edge, nor its parents. Only so many
+   * edges are looked at.
+   */
+  #coldestDigestLeaves(low64: bigint): boolean {
+    let needed = false;
+    for (const edge of [...this.#lru].slice(0, DEPARTURES_AN_EVENT)) {
+      if (this.#digests.has(edge.child)) {
+        this.#evictDigest(edge.child);
+        return true;
+      }
+      needed ||= edge.child === low64;
+      if (needed) continue;
+      this.#edgeLeaves(edge);
+      this.counters.edgeEvictions++;
+    }
+    return false;
   }
 
   /**
