@@ -27,6 +27,7 @@ export const DROPS: usize = 21; // times that edges and residency went together
 export const LONGEST_PREFIX: usize = 22; // bytes
 export const DERIVED_EDGES: usize = 23; // of the live edges
 export const LAST_WALKED: usize = 24; // slot of the last edge that the last walk passed, 0 = none
+export const LAST_RUNS: usize = 25; // contiguous runs that the last touching walk was made of
 export const TABLE_SEED: usize = 26; // u64: this instance's hash seed
 
 export const LEARNED: usize = 0; // edges inserted

@@ -2,7 +2,7 @@
 // blocks. The rule is README.md's "Lookup"; the host has already merged equal groups into units (src/core/plan.ts).
 // Blocks are numbered from 1 here: endpoint e means the boundary behind block e.
 import { PATH_DONE, RESULT, WHY, WIDE, WINDOW_LOW } from './layout';
-import { cell, EXPLAINING, GROUP_COUNT, setCell } from './cells';
+import { addCount, cell, count, EXPLAINING, GROUP_COUNT, LAST_RUNS, LOOKUPS, RUNS, setCell, WALKED_BLOCKS } from './cells';
 import {
   blockSizeOf, DERIVED_PLAN, endMaskOf, fullCountOf, fullUnit, isPartial, LEARNED_PLAN, stepOf, unitExtra, unitMask, unitSpan, windowCountOf, windowUnit,
 } from './plan';
@@ -129,7 +129,11 @@ function hitOf(plan: usize, blocks: u32, tokens: u32, touch: bool): u32 {
   if (!tokens || !size) return 0;
   const limit = (tokens - 1) / size;
   const walked = walk(min(blocks, isPartial(plan) ? tokens / size : limit), touch, plan == DERIVED_PLAN);
-  if (!touch) store<u32>(RESULT, walked);
+  if (touch) {
+    count(LOOKUPS);
+    addCount(WALKED_BLOCKS, walked);
+    addCount(RUNS, cell(LAST_RUNS));
+  } else store<u32>(RESULT, walked);
   const hit = evaluate(plan, walked);
   if (!isPartial(plan) || !hit || hit * size != tokens) return hit;
   // The worker first asks for the whole prompt; told "all of it", it asks again for one token less.

@@ -5,7 +5,7 @@
 // flag byte a block says "live, follows its parent, follows it in the LRU list too". Only where a run ends is an edge looked
 // up: first where the extent's jump hint says, then in the table. Either way the edge found is verified by its key.
 import { DONE, DONE_SHIFT, EXTENT_GEN, FLAGS, INPUT, LOCAL, PATH_DONE, REQUEST, WIDE } from './layout';
-import { addCount, cell, count, EXPLAINING, GENERATION, LAST_WALKED, LOOKUPS, RUNS, setCell, STOPPED, WALKED, WALKED_BLOCKS } from './cells';
+import { cell, EXPLAINING, GENERATION, LAST_RUNS, LAST_WALKED, setCell, STOPPED, WALKED } from './cells';
 import {
   CONFLICT, DERIVED, externalOf, flagsOf, FOLLOWS, jumpOf, KIND, LIVE, localOf, LRU_FOLLOWS, moveBehind, nextOf, parentOf, ROOT, setJump,
 } from './slots';
@@ -163,9 +163,7 @@ export function walk(blocks: u32, touch: bool, derived: bool): u32 {
   if (touch) {
     if (unitFirst) moveBehind(anchor, unitFirst, unitLast);
     setCell(WALKED, runs > 1 && done < runs * LONG_RUN ? done : 0);
-    count(LOOKUPS);
-    addCount(WALKED_BLOCKS, done);
-    addCount(RUNS, runs);
+    setCell(LAST_RUNS, runs);
   }
   setCell(STOPPED, stopped);
   setCell(LAST_WALKED, unitLast);
