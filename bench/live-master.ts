@@ -1,7 +1,7 @@
 // The other process of the live suites: a simulated master that holds so many objects, asked for as arguments: generation, keys, key prefixes. Says
 // where it listens, and goes on until its input ends.
 import { SimulatedMaster } from '../src/fleet/master.js';
-import { randomLongs } from './harness.js';
+import { randomLongs } from './method/random.js';
 import { digestOf } from './workload.js';
 
 const [keys, ...prefixes] = process.argv.slice(2);

@@ -9,8 +9,8 @@ import { descriptorFromCase } from '../src/contract/from-case.js';
 import { validateContract } from '../src/contract/validate.js';
 import { LiveStreams } from '../src/live/live-streams.js';
 import { Router } from '../src/router/router.js';
-import { Sample } from './harness.js';
-import type { Effort, Row } from './suites.js';
+import { Sample } from './method/sample.js';
+import type { Effort, Row } from './row.js';
 
 const KEYS = 100_000;
 const MOST_MS = 1000;
@@ -124,8 +124,6 @@ export async function liveSuite(effort: Effort): Promise<Row[]> {
     {
       suite: `live reconcile of ${KEYS.toLocaleString('en')} keys over sockets, first request to last step`,
       core: new Sample(took),
-      rival: null,
-      ratio: null,
       aim: `≤ ${MOST_MS} ms`,
       met: new Sample(took).at(1) <= MOST_MS,
       note: `final step ${new Sample(steps).median.toFixed(1)} ms`,
@@ -133,8 +131,6 @@ export async function liveSuite(effort: Effort): Promise<Row[]> {
     {
       suite: 'longest wait of a decision meanwhile',
       core: new Sample(waits),
-      rival: null,
-      ratio: null,
       aim: `≤ ${MOST_WAIT_MS} ms`,
       met: longest <= MOST_WAIT_MS,
       note: `at most ${longest.toFixed(1)} ms, of which this process worked at most ${new Sample(works).at(1).toFixed(1)}; without a reconcile ${new Sample(quiet).median.toFixed(1)} ms, at most ${new Sample(quiet).at(1).toFixed(1)} ms`,

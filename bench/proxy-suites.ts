@@ -7,8 +7,8 @@ import { Agent, request as httpRequest } from 'node:http';
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { Sample } from './harness.js';
-import type { Row } from './suites.js';
+import { Sample } from './method/sample.js';
+import type { Row } from './row.js';
 
 /** As docs/serve.md recommends: fewer collections of what is young, so that fewer requests wait for one. */
 const NODE_FLAGS = ['--max-semi-space-size=64'];
@@ -109,8 +109,6 @@ export async function proxySuite(seconds = SECONDS): Promise<Row[]> {
       return {
         suite: `added by the proxy to the ${which} byte, ${RATE} requests/s of ${PROMPT_TOKENS} ids`,
         core: b,
-        rival: a,
-        ratio: null,
         aim: `p50 ≤ ${MOST_P50_MS} ms, p99 ≤ ${MOST_P99_MS} ms`,
         met: p50 <= MOST_P50_MS && p99 <= MOST_P99_MS,
         note: `p50 ${p50 < 0 ? '' : '+'}${p50.toFixed(2)} ms (${a.median.toFixed(2)} → ${b.median.toFixed(2)}), p99 ${p99 < 0 ? '' : '+'}${p99.toFixed(2)} ms (${a.at(0.99).toFixed(2)} → ${b.at(0.99).toFixed(2)})`,

@@ -1,7 +1,8 @@
 // `node build/js/bench/proxy.js [seconds]`: what the proxy adds to a request's time. Prints machine and method, and what part of the machine its host
 // gave to others meanwhile: where that is more than a few percent, no time here means anything.
 import { existsSync, readFileSync } from 'node:fs';
-import { environment } from './harness.js';
+import { nodeEnvironment } from '../src/bench/node-engine.js';
+import { clockStep } from './method/pairing.js';
 import { proxySuite } from './proxy-suites.js';
 
 const STAT = '/proc/stat';
@@ -14,7 +15,7 @@ function ticks(): number[] {
   return line.split(/\s+/).slice(1, 9).map(Number);
 }
 
-for (const [what, value] of Object.entries(environment())) console.log(`${what}: ${value}`);
+for (const [what, value] of Object.entries(nodeEnvironment(clockStep()))) console.log(`${what}: ${value}`);
 const before = ticks();
 const seconds = process.argv[2] === undefined ? undefined : Number(process.argv[2]);
 for (const { suite, note, aim, met } of await proxySuite(seconds)) {

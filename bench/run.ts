@@ -1,130 +1,177 @@
-// `npm run bench`: the core beside plain JavaScript rivals, in one process. Prints machine, method and spread; --quick for a short run,
-// --json for machines. Aims are stated and judged, but a missed aim is a report, not a failure: machines differ.
-import { readFileSync } from 'node:fs';
-import { Core } from '../src/core/core.js';
-import { Numbers } from '../src/core/numbers.js';
-import { derivedSuite } from './derived-suites.js';
-import { environment, shownTime } from './harness.js';
-import { liveSuite } from './live-suites.js';
-import {
-  prefixClearSuite,
-  prefixEventSuite,
-  prefixLookupSuite,
-  prefixNewSuite,
-  prefixSizes,
-  shownPrefixSize,
-} from './prefix-suites.js';
-import { reconcileSuite } from './reconcile-suites.js';
-import { rivals } from './rivals/index.js';
-import { decisionSuite } from './router-suites.js';
-import { simSuite } from './sim-suites.js';
-import {
-  batchSuite,
-  churnSuite,
-  FULL,
-  hashSuite,
-  interleavedSuite,
-  learnSuite,
-  lookupSuite,
-  QUICK,
-  type Row,
-} from './suites.js';
-import { newWorkerSuite, requestSuite, workerSuite } from './worker-suites.js';
+// Runs suites and makes their report. Nothing here knows a platform: what an engine offers comes in, progress goes out.
+import type { Environment, Report, ReportRow, ReportSuite } from '../src/bench/report-schema.js';
+import { CONFIDENCE, medianInterval, RESAMPLES } from './method/bootstrap.js';
+import { growthOf } from './method/growth.js';
+import { type TurnOptions, takeTurns } from './method/pairing.js';
+import { Sample } from './method/sample.js';
+import { rivalVersions } from './rivals/versions.js';
+import type { Contest, Engine, Suite, TimedSuite, WeighedSuite } from './suite.js';
+import { WORKLOAD } from './suites/index.js';
 
-const effort = process.argv.includes('--quick') ? QUICK : FULL;
-const json = process.argv.includes('--json');
-const report: { rival: string; rows: Row[] }[] = [];
+export type Mode = Report['mode'];
 
-const say = (text: string) => {
-  if (!json) console.log(text);
+export interface RunOptions {
+  readonly mode: Mode;
+  readonly environment: Environment;
+  readonly engine: Engine;
+  /** A planted slow-down: every turn of this suite's A takes so many times as long. */
+  readonly slowDown?: { readonly suite: string; readonly factor: number } | undefined;
+  /** Hears before each suite and each size. */
+  readonly progress?: (progress: Progress) => void;
+}
+
+export interface Progress {
+  readonly suite: string;
+  /** Null while the suite is made and counts. */
+  readonly size: number | null;
+  /** Suites that are done, and all. */
+  readonly done: number;
+  readonly all: number;
+}
+
+/** How long a size is timed. */
+const TURNS: Readonly<Record<Mode, TurnOptions>> = {
+  quick: { turnMs: 0.5, budgetMs: 350, leastRounds: 7, mostRounds: 61, mostWarmUpMs: 250 },
+  full: { turnMs: 0.5, budgetMs: 1_000, leastRounds: 9, mostRounds: 201, mostWarmUpMs: 600 },
 };
+/** Enough for an optimising compiler's work on the core's largest functions. */
+const COMPILE_MS = 60;
+/** Sizes from which a growth is read. */
+const LEAST_SIZES = 4;
 
-/** A ratio as a person reads it. */
-function factor(ratio: number): string {
-  return ratio < 20 ? ratio.toFixed(1) : ratio.toFixed(0);
-}
-
-function print({ suite, core, rival, ratio, aim, met, note }: Row): void {
-  const times =
-    rival === null ? shownTime(core.median) : `${shownTime(core.median)} against ${shownTime(rival.median)}`;
-  const factors =
-    ratio === null ? '' : `, ${factor(ratio.median)} × (${factor(ratio.at(0.1))}–${factor(ratio.at(0.9))})`;
-  const verdict = aim === null ? '' : `  [aim ${aim}: ${met ? 'met' : 'MISSED'}]`;
-  say(`  ${suite}: ${times}${factors}${note === '' ? '' : ` — ${note}`}${verdict}`);
-}
-
-async function run(name: string, suites: (() => Promise<Row[]>)[]): Promise<void> {
-  say(`\n${name}`);
-  const rows: Row[] = [];
+/** Runs the suites one after the other. Between two sizes the event loop gets a turn, so that a page can draw and be told to stop. */
+export async function run(suites: readonly Suite[], options: RunOptions): Promise<Report> {
+  const started = performance.now();
+  const done: ReportSuite[] = [];
   for (const suite of suites) {
-    for (const row of await suite()) {
-      print(row);
-      rows.push(row);
-    }
+    const say = (size: number | null) =>
+      options.progress?.({ suite: suite.name, size, done: done.length, all: suites.length });
+    say(null);
+    done.push(suite.kind === 'time' ? await timed(suite, options, say) : await weighed(suite, options));
   }
-  report.push({ rival: name, rows });
-}
-
-for (const [what, value] of Object.entries(environment())) say(`${what}: ${value}`);
-say(
-  'method: contenders alternate in one process; medians of paired ratios, in parentheses the 10th to 90th percentile; seeds are fixed',
-);
-for (const rival of rivals) {
-  await run(`beside ${rival.name}`, [
-    () => lookupSuite(rival, effort, rival.reference),
-    () => interleavedSuite(rival, effort, rival.reference),
-    () => batchSuite(rival, effort, rival.reference),
-    ...(rival.reference ? [() => learnSuite(rival, effort)] : []),
-    () => workerSuite(rival, effort, rival.reference),
-    () => newWorkerSuite(rival, effort),
-  ]);
-}
-await run('the core alone', [() => churnSuite(effort), () => hashSuite(effort), () => requestSuite(effort)]);
-await run('engine digests', [() => derivedSuite(effort)]);
-await run('the GPU index', [
-  () => prefixLookupSuite(effort),
-  () => prefixEventSuite(effort),
-  () => prefixNewSuite(effort),
-  () => prefixClearSuite(effort),
-]);
-await run('reconcile', [() => reconcileSuite(effort), () => liveSuite(effort)]);
-await run('decisions', [() => decisionSuite(effort)]);
-await run('simulations', [() => simSuite(effort)]);
-
-say('\nsizes');
-const sizes: Record<string, { wasmBytes: number; memoryMiB: number }> = {};
-for (const [build, file] of [
-  ['default', 'core'],
-  ['wide', 'core-wide'],
-  ['large', 'core-large'],
-] as const) {
-  const core = await Core.load(build);
-  sizes[build] = {
-    wasmBytes: readFileSync(`build/wasm/${file}.wasm`).length,
-    memoryMiB: core.stats().memoryBytes / (1 << 20),
+  const { slowDown } = options;
+  return {
+    format: 'moonroute-bench',
+    version: 1,
+    workload: WORKLOAD,
+    mode: options.mode,
+    environment: options.environment,
+    rivals: { ...rivalVersions },
+    method: {
+      confidence: CONFIDENCE,
+      resamples: RESAMPLES,
+      slowDown: slowDown === undefined ? null : `${slowDown.suite} × ${slowDown.factor}`,
+    },
+    seconds: (performance.now() - started) / 1000,
+    suites: done,
   };
-  say(
-    `  ${build}: ${(sizes[build].wasmBytes / 1024).toFixed(1)} KiB of module, ${sizes[build].memoryMiB.toFixed(1)} MiB of linear memory`,
-  );
 }
-const reader = new Numbers();
-sizes['reader'] = {
-  wasmBytes: readFileSync('build/wasm/wire.wasm').length,
-  memoryMiB: reader.bytes.buffer.byteLength / (1 << 20),
-};
-say(
-  `  reader: ${(sizes['reader'].wasmBytes / 1024).toFixed(1)} KiB of module, ${sizes['reader'].memoryMiB.toFixed(1)} MiB of linear memory, of which a message touches what it needs`,
-);
-for (const size of await prefixSizes()) say(`  ${shownPrefixSize(size)}`);
-if (json) {
-  const rows = report.map(({ rival, rows: all }) => ({
-    rival,
-    rows: all.map((row) => ({
-      ...row,
-      core: row.core.median,
-      rival: row.rival?.median ?? null,
-      ratio: row.ratio?.median ?? null,
-    })),
-  }));
-  console.log(JSON.stringify({ ...environment(), effort, report: rows, sizes }, null, 2));
+
+async function timed(suite: TimedSuite, options: RunOptions, say: (size: number) => void): Promise<ReportSuite> {
+  const contestOf = await suite.make();
+  const contests: { size: number; contest: Contest; counters: ReportRow['counters'] }[] = [];
+  // Everything is counted before anything is timed: how often a thing is run depends on time, and must not be seen in a count.
+  for (const size of suite.sizes) {
+    const contest = await contestOf(size);
+    contests.push({ size, contest, counters: { ...contest.counters() } });
+  }
+  const timedSizes = options.mode === 'quick' ? suite.quickSizes : suite.sizes;
+  const factor = options.slowDown?.suite === suite.name ? options.slowDown.factor : 1;
+  const rows: ReportRow[] = [];
+  for (const { size, contest, counters } of contests) {
+    if (!timedSizes.includes(size)) {
+      rows.push({ size, turns: null, a: null, b: null, ratio: null, aim: null, counters });
+      continue;
+    }
+    say(size);
+    await breathe();
+    contest.check?.();
+    contest.begin?.();
+    if (rows.every(({ a }) => a === null)) await letCompile(contest, TURNS[options.mode]);
+    const turns = takeTurns(contest.a, contest.b, { ...TURNS[options.mode], slowDown: factor });
+    rows.push(rowOf(suite, size, turns.a, turns.b, turns.ratios, counters));
+  }
+  return {
+    ...headOf(suite),
+    rows,
+    growth: growthsOf(rows, new Map(contests.map((one) => [one.size, one.contest.a.items]))),
+  };
+}
+
+async function weighed(suite: WeighedSuite, options: RunOptions): Promise<ReportSuite> {
+  const rows: ReportRow[] = [];
+  for (const size of suite.sizes) {
+    const { a, b, counters } = await suite.weigh(options.engine, size);
+    const factor = options.slowDown?.suite === suite.name ? options.slowDown.factor : 1;
+    rows.push(
+      rowOf(suite, size, [a * factor], b === null ? null : [b], b === null ? null : [b / (a * factor)], {
+        ...counters(),
+      }),
+    );
+  }
+  return { ...headOf(suite), rows, growth: growthsOf(rows, new Map()) };
+}
+
+function headOf({ name, title, kind, unit, sizeOf, rival }: Suite): Omit<ReportSuite, 'rows' | 'growth'> {
+  return { name, title, measures: kind, unit, sizeOf, rival };
+}
+
+function rowOf(
+  suite: Suite,
+  size: number,
+  a: readonly number[],
+  b: readonly number[] | null,
+  ratios: readonly number[] | null,
+  counters: ReportRow['counters'],
+): ReportRow {
+  const spread = (values: readonly number[]) => {
+    const sample = new Sample(values);
+    return { median: sample.median, p10: sample.at(0.1), p90: sample.at(0.9) };
+  };
+  const { p10, p90 } = ratios === null ? { p10: 0, p90: 0 } : spread(ratios);
+  const ratio = ratios === null ? null : { ...medianInterval(ratios), p10, p90 };
+  const wanted = suite.aims?.[size];
+  return {
+    size,
+    turns: a.length,
+    a: spread(a),
+    b: b === null ? null : spread(b),
+    ratio,
+    aim: wanted === undefined || ratio === null ? null : { atLeast: wanted, met: ratio.median >= wanted },
+    counters,
+  };
+}
+
+/** How the cost of the whole work grows with its size: its time where enough sizes were timed, and every counter that all sizes have. */
+function growthsOf(rows: readonly ReportRow[], items: ReadonlyMap<number, number>): ReportSuite['growth'] {
+  const growths: ReportSuite['growth'] = [];
+  if (rows.length < LEAST_SIZES) return growths;
+  const add = (of: string, points: { size: number; cost: number }[]) => {
+    const growth = points.length < LEAST_SIZES ? null : growthOf(points);
+    if (growth !== null) growths.push({ of, ...growth });
+  };
+  add(
+    'time',
+    rows.flatMap(({ size, a }) => (a === null ? [] : { size, cost: a.median * (items.get(size) ?? 1) })),
+  );
+  for (const name of Object.keys(rows[0]!.counters))
+    if (rows.every(({ counters }) => (counters[name] ?? 0) > 0))
+      add(
+        name,
+        rows.map(({ size, counters }) => ({ size, cost: counters[name]! })),
+      );
+  return growths;
+}
+
+/** Warms up without measuring, then is still for a while: engines compile hot code beside the program, on a busy machine only when that rests. */
+async function letCompile({ a, b }: Contest, options: TurnOptions): Promise<void> {
+  takeTurns(a, b, { ...options, budgetMs: 0, leastRounds: 0 });
+  await breathe(COMPILE_MS);
+}
+
+/** Lets whoever waits have a turn. */
+function breathe(ms = 0): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
 }

@@ -4,8 +4,8 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { builtInWorkload, readTrace, type SimReport, simulate, type TraceRequest } from '../src/sim/index.js';
-import { Sample } from './harness.js';
-import { type Effort, FULL, type Row } from './suites.js';
+import { Sample } from './method/sample.js';
+import type { Effort, Row } from './row.js';
 
 const TRACE = join(process.env['MOONROUTE_DATA'] ?? '../shared/data', 'traces/mooncake-conversation.jsonl');
 const WORKERS = 8;
@@ -22,7 +22,7 @@ const CASES = [
 
 /** One group of full attention, policy `kv`: reading the trace is counted in. */
 export async function simSuite(effort: Effort): Promise<Row[]> {
-  const whole = effort === FULL && existsSync(TRACE);
+  const whole = !effort.short && existsSync(TRACE);
   const requests = (): AsyncIterable<TraceRequest> | Iterable<TraceRequest> =>
     whole ? readTrace(createReadStream(TRACE)) : builtInWorkload({ requests: REQUESTS_INSTEAD });
   const rows: Row[] = [];
@@ -44,8 +44,6 @@ export async function simSuite(effort: Effort): Promise<Row[]> {
     rows.push({
       suite: `simulation of ${whole ? 'the conversation trace' : 'the built-in workload'}, ${WORKERS} workers, ${ranks} ranks`,
       core,
-      rival: null,
-      ratio: null,
       aim: whole ? `≤ ${seconds} s` : null,
       met: whole ? core.median <= seconds * SECOND : null,
       note: [

@@ -2,7 +2,7 @@
 // are arrays), for sessions whose prompts grow event by event. Everything follows from the numbers of session and step, so any message
 // can be made again. Fields and their order: spec/kv-events.md 1.4 and 1.5.
 import { encode } from '@msgpack/msgpack';
-import { randomLongs } from './harness.js';
+import { randomLongs } from './method/random.js';
 import { BLOCK } from './workload.js';
 
 const SEED = 0x776f_726b_6572_7301n;

@@ -2,15 +2,19 @@
 import { encode } from '@msgpack/msgpack';
 import type { Core } from '../src/core/core.js';
 import type { Plan } from '../src/core/plan.js';
-import { randomLongs } from './harness.js';
-import type { Rival, RivalOptions } from './rivals/rival.js';
+import { randomLongs } from './method/random.js';
+import type { Rival, RivalOptions, StoreTarget } from './rivals/rival.js';
 
 export const BLOCK = 16;
 export const CAP = 262_144;
+/** Of hash tables and workloads: with another one, counters are others. */
+export const TABLE_SEED = 0x6d6f6f6e_726f7574n;
 /** (object, medium) pairs at the reference design's cap; as many are filled here. */
 const MEMBERSHIPS = 524_286;
 const GROUPS = 3;
 const RANKS = 2;
+/** Objects of a digest. */
+export const PREFIXES = GROUPS * RANKS;
 
 /** One chain, as a worker would announce it. */
 export interface Chain {
@@ -119,13 +123,45 @@ export function teachPart(
   rival?.learn({ parent, salted: false, ...part });
 }
 
-/** Stores objects of the chains' digests, wire bytes and all, up to the reference design's cap of memberships. */
-export function fillStore(core: Core, rival: Rival | null, chains: readonly Chain[]): void {
+/** Digests as the core takes them: eight words each. */
+export function digestWords(lows: readonly bigint[]): Uint32Array {
+  const words = new Uint32Array(lows.length * 8);
+  const bytes = new DataView(words.buffer);
+  lows.forEach((low, i) => {
+    const text = digestOf(low);
+    for (let part = 0; part < 3; part++)
+      bytes.setBigUint64(i * 32 + part * 8, BigInt(`0x${text.slice(part * 16, part * 16 + 16)}`));
+    bytes.setBigUint64(i * 32 + 24, low, true);
+  });
+  return words;
+}
+
+/** Stores, or removes, all objects of the digests `from` … `to` in the core. */
+export function applyCore(core: Core, digests: Uint32Array, from: number, to: number, removes = false): void {
+  // A run of prefixes lies in one group.
+  for (let first = 0; first < PREFIXES; first += RANKS)
+    core.applyObjects({ removes, media: 1, first, end: first + RANKS, digests, at: from, count: to - from });
+}
+
+/** The same of a rival. */
+export function applyRival(
+  rival: StoreTarget,
+  texts: readonly string[],
+  from: number,
+  to: number,
+  removes = false,
+): void {
+  for (let i = from; i < to; i++)
+    for (let prefix = 0; prefix < prefixes.length; prefix++) {
+      if (removes) rival.removed(texts[i]!, prefix, 1);
+      else rival.stored(texts[i]!, prefix, 1);
+    }
+}
+
+/** Stores objects of the chains' digests up to the reference design's cap of memberships. */
+export function fillStore(core: Core, rival: StoreTarget | null, chains: readonly Chain[]): void {
   const room = Math.floor(MEMBERSHIPS / prefixes.length);
   const lows = chains.flatMap(({ children }) => [...children]).slice(0, room);
-  for (let first = 0; first < lows.length; first += 64) {
-    const payload = storeBatch(lows.slice(first, first + 64));
-    core.applyPayload(payload);
-    rival?.applyBatch(payload);
-  }
+  applyCore(core, digestWords(lows), 0, lows.length);
+  if (rival !== null) applyRival(rival, lows.map(digestOf), 0, lows.length);
 }

@@ -1,5 +1,5 @@
 // Builds what is stale, in order: the WebAssembly builds of core and reader, the JavaScript modules that carry them, the console's page, the
-// compiled TypeScript, its declarations, and the browser bundle. `node scripts/build.mjs --force` rebuilds everything.
+// compiled TypeScript, its declarations, the browser bundle, and the benchmark. `node scripts/build.mjs --force` rebuilds everything.
 
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -143,4 +143,44 @@ await step('browser', [...wasmInputs, ...filesUnder('src', ['.ts'])], async () =
     chunkNames: 'core-[name]',
     logLevel: 'warning',
   });
+});
+
+// The benchmark: suites and rivals in one file for the command, and a page that carries them too. The rivals' packages are in both, so they are no
+// dependencies of the package.
+const rivals = ['@msgpack/msgpack', 'hash-wasm'];
+const packageOf = (name) => `node_modules/${name}/package.json`;
+const benchInputs = ['src', 'bench'].flatMap((folder) => filesUnder(folder, ['.ts', '.html']));
+await step('bench', ['package.json', ...wasmInputs, ...benchInputs, ...rivals.map(packageOf)], async () => {
+  rmSync('build/bench', { recursive: true, force: true });
+  mkdirSync('build/bench', { recursive: true });
+  const versionOf = (file) => JSON.parse(readFileSync(file, 'utf8')).version;
+  const bundled = async (file, options = {}) => {
+    const { outputFiles } = await build({
+      entryPoints: [`build/js/bench/${file}.js`],
+      write: false,
+      bundle: true,
+      minifySyntax: true,
+      format: 'esm',
+      platform: 'browser',
+      target: 'es2022',
+      external: ['node:crypto'], // asked for where there is one
+      define: {
+        BENCH_RIVALS: JSON.stringify(Object.fromEntries(rivals.map((name) => [name, versionOf(packageOf(name))]))),
+        BENCH_PACKAGE: JSON.stringify({ version: versionOf('package.json'), commit: 'unknown (a built page)' }),
+      },
+      logLevel: 'warning',
+      ...options,
+    });
+    return outputFiles[0].text;
+  };
+  writeFileSync('build/bench/bench.js', await bundled('bundle'));
+  // Inside an element of the page nothing may look like that element's end.
+  const inPage = async (file, format) =>
+    (await bundled(`page/${file}`, { format, minify: true })).replaceAll('</script', '<\\/script');
+  const parts = { WORKER: await inPage('worker', 'iife'), PAGE: await inPage('page', 'esm') };
+  const page = readFileSync('bench/page/index.html', 'utf8');
+  writeFileSync(
+    'build/bench/index.html',
+    page.replace(/\/\*(WORKER|PAGE)\*\//g, (_, part) => parts[part]),
+  );
 });

@@ -3,7 +3,7 @@
 import { encode } from '@msgpack/msgpack';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { randomLongs } from '../bench/harness.js';
+import { randomLongs } from '../bench/method/random.js';
 import type { Plan } from '../src/core/plan.js';
 import { loadCore } from './support/cores.js';
 

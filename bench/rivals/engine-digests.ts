@@ -1,6 +1,7 @@
 // vLLM's block digests the way a JavaScript router would make them with node:crypto: plainly, small Buffers joined for each block; and tuned, the
-// same bytes written into one reused buffer.
-import { createHash } from 'node:crypto';
+// same bytes written into one reused buffer. The module is handed in: browsers have none that answers at once.
+
+export type CreateHash = typeof import('node:crypto').createHash;
 
 const ROOT_BYTES = Uint8Array.from([0x80, 5, 0x95, 5, 0, 0, 0, 0, 0, 0, 0, 0x8c, 1, 0x30, 0x94, 0x2e]); // the pickled seed, "0"
 const TOKENS_AT = 47;
@@ -8,12 +9,12 @@ const FRAME_AT = 11;
 const TOKEN_BYTES = 7;
 const END = [0x74, 0x94, 0x4e, 0x87, 0x94, 0x2e] as const;
 
-const root = () => createHash('sha256').update(ROOT_BYTES).digest();
+const rootOf = (createHash: CreateHash) => createHash('sha256').update(ROOT_BYTES).digest();
 
 /** Plain: Buffers for every part, joined twice. Blocks of at least four tokens. */
-export function plainDigests(tokens: Uint32Array, blockSize: number): Buffer[] {
+export function plainDigests(createHash: CreateHash, tokens: Uint32Array, blockSize: number): Buffer[] {
   const digests: Buffer[] = [];
-  let parent = root();
+  let parent = rootOf(createHash);
   for (let at = 0; at + blockSize <= tokens.length; at += blockSize) {
     const parts: Uint8Array[] = [Buffer.of(0x43, 0x20), parent, Buffer.of(0x94, 0x28)];
     for (const token of tokens.subarray(at, at + blockSize)) parts.push(pickled(token));
@@ -39,11 +40,14 @@ function pickled(token: number): Buffer {
 
 /** Tuned: one buffer, of which only what varies is written anew; digests go to `out`, 32 bytes each. */
 export class TunedDigests {
+  readonly #createHash: CreateHash;
   readonly #blockSize: number;
   readonly #bytes: Uint8Array;
-  readonly #root = root();
+  readonly #root: Uint8Array;
 
-  constructor(blockSize: number) {
+  constructor(createHash: CreateHash, blockSize: number) {
+    this.#createHash = createHash;
+    this.#root = rootOf(createHash);
     this.#blockSize = blockSize;
     this.#bytes = new Uint8Array(TOKENS_AT + blockSize * TOKEN_BYTES + END.length);
     this.#bytes.set([0x80, 5, 0x95]);
@@ -53,6 +57,7 @@ export class TunedDigests {
 
   digest(tokens: Uint32Array, out: Uint8Array): void {
     const bytes = this.#bytes;
+    const createHash = this.#createHash;
     let parent: Uint8Array = this.#root;
     for (let at = 0, to = 0; at + this.#blockSize <= tokens.length; to += parent.length) {
       bytes.set(parent, FRAME_AT + 2);

@@ -16,6 +16,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   simulate: async () => (await import('./simulate.js')).simulateCommand(),
   contract: async () => (await import('./contract.js')).contractCommand(),
   hash: async () => (await import('./hash.js')).hashCommand(),
+  bench: async () => (await import('./bench.js')).benchCommand(),
 };
 
 const { version } = JSON.parse(readFileSync(new URL('../../../../package.json', import.meta.url), 'utf8'));

@@ -1,9 +1,10 @@
 // One instance of the WebAssembly core behind typed calls. This folder alone knows pointers: what goes in is copied to the core's
 // fixed input area, what comes out is read from views that never detach, since the memory never grows.
+
+import type { HashRule } from '../contract/descriptor.js';
 import { type BuildName, type CoreExports, globalOf, instantiateBuild, loadBuild } from './builds.js';
 import { Derivation } from './derivation.js';
 import { type DigestRecords, RECORD_WORDS, sameDigest } from './digest-records.js';
-import type { HashRule } from '../contract/descriptor.js';
 import type { ExtraKeys } from './engine-hash.js';
 import type { HashSeed, Numbers } from './numbers.js';
 import { encodePlan, type Plan } from './plan.js';

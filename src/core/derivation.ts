@@ -1,7 +1,8 @@
 // Derived edges from the host's side: lays out a prompt's tokens and the extra keys of its request, and has the core compute the engine's digests of
 // what it does not know yet (assembly/derive.ts). One of a core, for as long as its contract is in force.
-import { type CoreExports, globalOf } from './builds.js';
+
 import type { HashRule } from '../contract/descriptor.js';
+import { type CoreExports, globalOf } from './builds.js';
 import { ALGORITHMS, type ExtraKeys, RULE, seedBytes, type Tails, tailsOf } from './engine-hash.js';
 import { type HashSeed, sharedNumbers } from './numbers.js';
 

@@ -2,8 +2,8 @@
 // there, without a JavaScript value for each. One instance of the reader's module (assembly/wire.ts), whose addresses are known in this
 // folder only; what callers see are positions in the payload and indices of numbers.
 import { type ASUtil, instantiateSync } from '@assemblyscript/loader';
-import { decodeModule, globalOf } from './builds.js';
 import type { HashRule } from '../contract/descriptor.js';
+import { decodeModule, globalOf } from './builds.js';
 import { ALGORITHMS, RULE, type Tails } from './engine-hash.js';
 import { wasmBase64 } from './wasm/wire.js';
 
