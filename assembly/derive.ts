@@ -6,7 +6,7 @@ import { addCount, cell, count, DERIVED_BLOCKS, DERIVED_EDGES, DIGESTS, DROPS, E
 import {
   copyHigh, DERIVED, doneOf, externalOf, flagsOf, highOf, insertBehind, KNOWN, localOf, moveBehind, parentOf, prevOf, ROOT, sameHigh,
 } from './slots';
-import { findChild, hashKey } from './table';
+import { findChild, hashEdge, hashKey } from './table';
 import { isAmbiguous } from './ambiguous';
 import { insertEdge, removeEdge } from './edges';
 import { attachDigest, confirmHigh } from './residency';
@@ -85,12 +85,14 @@ function keep(parent: u32, local: u64, digest: usize): u32 {
     removeEdge(victim);
     count(EDGE_EVICTIONS);
   }
-  const slot = insertEdge(parent ? externalOf(parent) : 0, parent ? DERIVED : DERIVED | ROOT, local, low, hash, parent, KNOWN);
+  const before = parent ? externalOf(parent) : 0;
+  const kind = parent ? DERIVED : DERIVED | ROOT;
+  const slot = insertEdge(before, kind, local, low, hashEdge(before, kind, local), hash, parent, KNOWN);
   insertBehind(parent, slot);
   copyHigh(highOf(slot), digest);
   setCell(DERIVED_EDGES, cell(DERIVED_EDGES) + 1);
   const drops = cell(DROPS);
-  attachDigest(slot);
+  attachDigest(slot, hash);
   return cell(DROPS) == drops ? slot : 0;
 }
 

@@ -1,4 +1,5 @@
 // Whether an event names a block twice, or its own parent among its blocks: a chain of blocks cannot, so such an event proves nothing.
+import { EVENT_BLOCKS } from './layout';
 import { hashKey } from './table';
 
 /** One child hash: the low 64 bits of its digest, or the hash itself. */
@@ -11,6 +12,7 @@ export function repeats(children: usize, digests: bool, blocks: u32, hasParent: 
   if (blocks < 2) return hasParent && blocks == 1 && childAt(children, 0, digests) == parent;
   let mask: u32 = 1;
   while (mask < blocks * 2) mask <<= 1;
+  if (mask <= EVENT_BLOCKS) mask <<= 1; // the fewer meet, the better: short probes are foreseen
   memory.fill(seen, 0, <usize>mask << 3);
   mask--;
   let zero = false; // zero marks an empty place

@@ -1,6 +1,6 @@
 // Learned hash edges: (parent external hash or root, local hash) → child external hash, with exact LRU, from the workers' stored events.
 // The rules are in README.md, "Learned edges"; the names of the steps below are its words.
-import { CONFLICT_CAP, EDGE_CAP, EVENT_BLOCKS, INPUT, REQUEST } from './layout';
+import { CONFLICT_CAP, EDGE_CAP, EVENT_BLOCKS, INDEX_MASK, INPUT, REQUEST } from './layout';
 import {
   cell, CONFLICTED, CONFLICTS, CONFLICT_DROPS, count, DERIVED_EDGES, DROPS, EDGES, EDGE_EVICTIONS, FULL_EVENTS, LEARNED, OUTRANKED,
   REPEATED, REPLACED, setCell, WALKED,
@@ -11,9 +11,10 @@ import {
   setJump, setKey, setLink, takeSlot, unchain,
 } from './slots';
 import {
-  BY_CHILD, BY_EDGE, emptyEdgeTables, entryAt, findChild, findEdge, hashEdge, hashKey, homeOf, insertEntry, removeChildEntry, removeEdgeEntry,
+  BY_CHILD, BY_DIGEST, BY_EDGE, emptyEdgeTables, entryAt, findChild, findHashedEdge, hashEdge, hashKey, homeOf, insertEntry, removeChildEntry, removeEdgeEntry,
 } from './table';
 import { childAt, repeats } from './distinct';
+import { ownerOf } from './records';
 import { attachDigest, clearResidency, confirmHigh, detachDigest } from './residency';
 
 // Stored events as the host lays them out: at INPUT a header each (the parent's external hash, 8 bytes, little endian; u32 blocks; u32
@@ -63,12 +64,16 @@ export function dropEverything(): void {
   setCell(DROPS, cell(DROPS) + 1);
 }
 
+/** Blocks whose table lines are read ahead together: so many stay in the first-level cache. */
+const AHEAD: u32 = 64;
+
 /** Reads the table lines that inserting blocks `from` … will need, so that their cache misses overlap instead of queueing. */
 function touchLines(children: usize, locals: usize, from: u32, blocks: u32, parent: u64, kind: u32, digests: bool): void {
   let sum: u32 = 0;
   for (let i = from; i < blocks; i++) {
     const child = childAt(children, i, digests);
-    sum ^= entryAt(BY_CHILD, homeOf(hashKey(child)));
+    const home = homeOf(hashKey(child));
+    sum ^= entryAt(BY_CHILD, home) ^ entryAt(BY_DIGEST, home);
     sum ^= entryAt(BY_EDGE, homeOf(hashEdge(parent, kind, load<u64>(locals + (<usize>i << 3)))));
     parent = child;
     kind = 0;
@@ -77,7 +82,7 @@ function touchLines(children: usize, locals: usize, from: u32, blocks: u32, pare
   if (blocks - from > room) {
     let victim = prevOf(0);
     for (let left = blocks - from - room; left && victim; left--) {
-      sum ^= entryAt(BY_CHILD, homeOf(hashKey(externalOf(victim))));
+      sum ^= entryAt(BY_CHILD, homeOf(hashKey(externalOf(victim)))) ^ ownerOf(linkOf(victim) & INDEX_MASK);
       sum ^= entryAt(BY_EDGE, homeOf(hashEdge(parentOf(victim), kindOf(victim), localOf(victim))));
       victim = prevOf(victim);
     }
@@ -117,14 +122,18 @@ function learnOne(hasParent: bool, parent: u64, children: usize, locals: usize, 
   const assumed = hasParent && !salted && (!parentSlot || (linkOf(parentSlot) & (ASSUMED | SALTED)) != 0);
   const marks: u32 = (assumed ? ASSUMED : 0) | (salted ? SALTED : 0);
   let anchor: u32 = 0;
-  let touched = false;
+  let touched: u32 = 0;
   for (let i: u32 = 0; i < blocks; i++) {
     const local = load<u64>(locals + (<usize>i << 3));
     const child = childAt(children, i, digests);
     const drops = cell(DROPS);
     let slot: u32;
+    let place: u64 = 0; // hash of the edge
     if (parentSlot && (flagsOf(parentSlot + 1) & (LIVE | FOLLOWS)) == (LIVE | FOLLOWS) && localOf(parentSlot + 1) == local) slot = parentSlot + 1;
-    else slot = findEdge(parent, kind, local);
+    else {
+      place = hashEdge(parent, kind, local);
+      slot = findHashedEdge(place, parent, kind, local);
+    }
     if (slot) {
       if (flagsOf(slot) & CONFLICT) return i;
       moveBehind(anchor, slot, slot);
@@ -137,9 +146,9 @@ function learnOne(hasParent: bool, parent: u64, children: usize, locals: usize, 
       if (link & ASSUMED && !assumed) setLink(slot, (link & ~(ASSUMED | SALTED)) | marks);
       if (digests) confirmHigh(slot, children + (<usize>i << 5));
     } else {
-      if (!touched) {
-        touched = true;
-        touchLines(children, locals, i, blocks, parent, kind, digests);
+      if (i >= touched) {
+        touched = min(blocks, i + AHEAD);
+        touchLines(children, locals, i, touched, parent, kind, digests);
       }
       const hash = hashKey(child);
       let carried: u32 = 0; // a replaced edge whose known digest passes on
@@ -167,13 +176,13 @@ function learnOne(hasParent: bool, parent: u64, children: usize, locals: usize, 
         removeEdge(victim);
         count(EDGE_EVICTIONS);
       }
-      slot = insertEdge(parent, kind, local, child, hash, parentSlot, marks);
+      slot = insertEdge(parent, kind, local, child, place, hash, parentSlot, marks);
       count(LEARNED);
       insertBehind(anchor, slot);
       anchor = slot;
       if (carried) confirmHigh(slot, highOf(carried));
       if (digests) confirmHigh(slot, children + (<usize>i << 5));
-      if (cell(DROPS) == drops) attachDigest(slot);
+      if (cell(DROPS) == drops) attachDigest(slot, hash);
     }
     if (cell(DROPS) != drops) {
       anchor = 0;
@@ -186,8 +195,8 @@ function learnOne(hasParent: bool, parent: u64, children: usize, locals: usize, 
   return blocks;
 }
 
-/** Puts a new edge of that kind into slots and tables; its place in the LRU list is the caller's to give. */
-export function insertEdge(parent: u64, kind: u32, local: u64, child: u64, hash: u64, parentSlot: u32, marks: u32): u32 {
+/** Puts a new edge of that kind into slots and tables, given hashEdge and hashKey(child); its place in the LRU list is the caller's to give. */
+export function insertEdge(parent: u64, kind: u32, local: u64, child: u64, place: u64, hash: u64, parentSlot: u32, marks: u32): u32 {
   const slot = freeSlot(parentSlot);
   takeSlot(slot);
   setCell(EDGES, cell(EDGES) + 1);
@@ -199,7 +208,7 @@ export function insertEdge(parent: u64, kind: u32, local: u64, child: u64, hash:
   setFlags(slot, flags);
   setDone(slot, 0);
   adoptFollower(slot);
-  insertEntry(BY_EDGE, hashEdge(parent, kind, local), slot);
+  insertEntry(BY_EDGE, place, slot);
   insertEntry(BY_CHILD, hash, slot);
   return slot;
 }

@@ -25,11 +25,11 @@ const DEPARTURES: u32 = 256; // most edges that may leave for one object
 const SPARED_ORPHANS: u32 = DIGEST_CAP / 2;
 
 // Links between edges and digests
-/** An edge has come: links it with its child's digest, unless their first 24 bytes differ. */
-export function attachDigest(slot: u32): void {
+/** An edge has come, its child's hashKey given: links it with its child's digest, unless their first 24 bytes differ. */
+export function attachDigest(slot: u32, hash: u64): void {
   const child = externalOf(slot);
-  if (isAmbiguous(child)) return;
-  const record = findDigest(hashKey(child), child);
+  if (!cell(DIGESTS) || isAmbiguous(child)) return;
+  const record = findDigest(hash, child);
   if (!record) return;
   if (linkOf(slot) & KNOWN) {
     if (!sameHigh(highOf(slot), recordOf(record))) {

@@ -146,16 +146,18 @@ export function freeSlot(parent: u32): u32 {
 }
 export function takeSlot(slot: u32): void {
   const extent = slot >> 4;
-  const used = usedOf(extent) | (1 << (slot & 15));
+  const before = usedOf(extent);
+  const used = before | (1 << (slot & 15));
   store<u16>(<usize>extent << 1, <u16>used, EXTENT_USED);
-  setBit(BUSY, BUSY_WORDS, extent);
+  if (!before) setBit(BUSY, BUSY_WORDS, extent);
   if (used == 0xffff) setBit(FULL, FULL_WORDS, extent);
 }
 export function giveSlot(slot: u32): void {
   const extent = slot >> 4;
-  const used = usedOf(extent) & ~(1 << (slot & 15));
+  const before = usedOf(extent);
+  const used = before & ~(1 << (slot & 15));
   store<u16>(<usize>extent << 1, <u16>used, EXTENT_USED);
-  clearBit(FULL, FULL_WORDS, extent);
+  if (before == 0xffff) clearBit(FULL, FULL_WORDS, extent);
   if (!used) clearBit(BUSY, BUSY_WORDS, extent);
 }
 /** Sets FOLLOWS of the slot behind `slot` when that holds a child of the edge in `slot`. */

@@ -50,8 +50,9 @@ const NEAR: u32 = 128;
 @inline function spreadCell(table: i32): usize { return table == BY_DIGEST ? DIGEST_SPREAD : table == BY_EDGE ? EDGE_SPREAD : CHILD_SPREAD; }
 
 /** The slot of edge (parent, local) of that kind, 0 = none. */
-export function findEdge(parent: u64, kind: u32, local: u64): u32 {
-  const hash = hashEdge(parent, kind, local);
+@inline export function findEdge(parent: u64, kind: u32, local: u64): u32 { return findHashedEdge(hashEdge(parent, kind, local), parent, kind, local); }
+/** The same, given hashEdge of them. */
+export function findHashedEdge(hash: u64, parent: u64, kind: u32, local: u64): u32 {
   const tag = tagOf(hash);
   let place = homeOf(hash);
   while (true) {
