@@ -58,6 +58,10 @@ export const RECORDS = layout.RECORDS;
 export const MEMBER_TABLE = layout.MEMBER_TABLE;
 export const MEMBER_BITS = layout.MEMBER_BITS;
 export const AMBIGUOUS_TABLE = layout.AMBIGUOUS_TABLE;
+export const EDGE_TABLE = layout.EDGE_TABLE;
+export const CHILD_TABLE = layout.CHILD_TABLE;
+export const DIGEST_TABLE = layout.DIGEST_TABLE;
+export const TABLE_BITS = layout.TABLE_BITS;
 
 @inline function whole(low: u32, high: u32): u64 { return <u64>low | (<u64>high << 32); }
 

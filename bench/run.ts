@@ -31,7 +31,7 @@ export interface Progress {
 
 /** How long a size is timed. */
 const TURNS: Readonly<Record<Mode, TurnOptions>> = {
-  quick: { turnMs: 0.5, budgetMs: 350, leastRounds: 7, mostRounds: 61, mostWarmUpMs: 250 },
+  quick: { turnMs: 0.5, budgetMs: 300, leastRounds: 7, mostRounds: 61, mostWarmUpMs: 200 },
   full: { turnMs: 0.5, budgetMs: 1_000, leastRounds: 9, mostRounds: 201, mostWarmUpMs: 600 },
 };
 /** Enough for an optimising compiler's work on the core's largest functions. */

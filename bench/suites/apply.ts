@@ -1,7 +1,7 @@
 // Objects of the store that come and go (each digest's six: three groups, TP 2): decoded, by how many digests they are spread over; and whole messages
 // from their wire bytes, by how many objects a message has.
 import { Core } from '../../src/core/core.js';
-import { counted, spreads } from '../counting.js';
+import { counted, probes } from '../counting.js';
 import { shuffled } from '../method/random.js';
 import { LinkedCore } from '../rivals/linked-core.js';
 import { NestedMapCore } from '../rivals/nested-map.js';
@@ -87,7 +87,7 @@ async function decodedContests(work: Work): Promise<(size: number) => Contest> {
       counters() {
         ofCore(0, most, true);
         a.prepare?.();
-        return { ...counted(core, a.run), ...spreads(core) };
+        return { ...counted(core, a.run), ...probes(core) };
       },
     };
   };

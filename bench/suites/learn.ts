@@ -1,7 +1,7 @@
 // What learning costs a block, by the blocks of an event: with room left, and at the cap, where each new edge evicts the coldest. And lookups in a cache
 // that has lived: 48 sessions that grow and end at the cap, prompts looked up before they are learned, single decode blocks in between.
 import { Core } from '../../src/core/core.js';
-import { counted, spreads } from '../counting.js';
+import { counted, probes } from '../counting.js';
 import { randomLongs, Stream } from '../method/random.js';
 import { NestedMapCore } from '../rivals/nested-map.js';
 import type { Contest, TimedSuite } from '../suite.js';
@@ -95,7 +95,7 @@ async function learnContests(): Promise<(size: number) => Contest> {
     },
     counters() {
       emptyCore();
-      return { ...counted(core, () => ours.learn(BLOCKS_A_RUN, size)), ...spreads(core) };
+      return { ...counted(core, () => ours.learn(BLOCKS_A_RUN, size)), ...probes(core) };
     },
   });
 }

@@ -2,7 +2,7 @@
 // cold caches, and by how the prompt's edges lie: in one piece, in runs of 16 between 63 other sessions, the same after compaction, and
 // learned in an order without any.
 import { Core } from '../../src/core/core.js';
-import { counted, spreads } from '../counting.js';
+import { counted, probes } from '../counting.js';
 import { randomLongs, shuffled } from '../method/random.js';
 import { LinkedCore } from '../rivals/linked-core.js';
 import { NestedMapCore } from '../rivals/nested-map.js';
@@ -58,7 +58,7 @@ function lookups({ core, rival }: Contenders, { locals }: Chain, size: number, p
     },
     counters() {
       core.loadLocals(part);
-      return { ...counted(core, () => core.lookup(size, tokens)), ...spreads(core) };
+      return { ...counted(core, () => core.lookup(size, tokens)), ...probes(core) };
     },
     begin: () => core.loadLocals(part),
   };
