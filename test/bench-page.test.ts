@@ -8,12 +8,12 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { browserOf } from '../bench/page/browser.js';
 import { type Report, ReportSchema } from '../src/bench/report-schema.js';
-import { countersOf, FAST_SUITES } from './support/bench-counters.js';
+import { countersOf, PAGE_SUITES } from './support/bench-counters.js';
 
 const BROWSER = process.env['MOONROUTE_CHROMIUM'] ?? '/usr/bin/chromium';
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'];
 const PAGE = 'build/bench/index.html';
-const RUN_MS = 120_000;
+const RUN_MS = 300_000;
 
 test('the page asks for no other file', () => {
   const page = readFileSync(PAGE, 'utf8');
@@ -58,7 +58,7 @@ browserTest('it runs, shows and offers what Node counts', async () => {
     assert.is(await page.textContent('#status'), 'Cancelled.');
     assert.ok(await page.isEnabled('#quick'));
 
-    await page.goto(`${url}?suites=${FAST_SUITES.join(',')}`);
+    await page.goto(`${url}?suites=${PAGE_SUITES.join(',')}`);
     await page.click('#quick');
     await page.waitForFunction("/^(Done|The run failed)/.test(document.querySelector('#status').textContent)", null, {
       timeout: RUN_MS,
@@ -78,7 +78,7 @@ browserTest('it runs, shows and offers what Node counts', async () => {
 });
 
 function inNode(): Report {
-  const args = ['build/js/src/cli/main.js', 'bench', '--quick', '--json', ...FAST_SUITES];
+  const args = ['build/js/src/cli/main.js', 'bench', '--quick', '--json', ...PAGE_SUITES];
   const { stdout } = spawnSync(process.execPath, args, { encoding: 'utf8', maxBuffer: 1 << 26 });
   return ReportSchema.parse(JSON.parse(stdout));
 }

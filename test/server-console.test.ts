@@ -166,7 +166,8 @@ browserTest('who gives no key is not asked again until they want to', () =>
     await dialog.waitFor();
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'hidden' });
-    assert.is(await page.getByRole('button', { name: 'Pause' }).getAttribute('aria-pressed'), 'true');
+    const pressed = () => page.getByRole('button', { name: 'Pause' }).getAttribute('aria-pressed');
+    await until('the pause', async () => (await pressed()) === 'true');
     await page.getByRole('button', { name: 'Pause' }).click();
     await dialog.waitFor();
   }),

@@ -96,12 +96,10 @@ export function compare(report: Report, base: Baseline, threshold: number): Comp
         else if (ratio.low > known.ratio.high * (1 + threshold / 100))
           notes.push(`${row} is better: ${factor(ratio.median)} × against ${factor(known.ratio.median)} ×`);
       }
-      for (const [what, value] of Object.entries(known.counters)) {
-        const now = counters[what];
-        if (now === undefined) {
-          notes.push(`${row} no longer counts ${what}`);
-          continue;
-        }
+      // Counts of 0 are left out of reports: what is not there is 0.
+      for (const what of new Set([...Object.keys(known.counters), ...Object.keys(counters)])) {
+        const value = known.counters[what] ?? 0;
+        const now = counters[what] ?? 0;
         comparedCounters++;
         if (now > value)
           failures.push({
