@@ -151,14 +151,20 @@ for (const build of ['tiny', 'tiny-wide'] as const) {
           const where = () => `seed ${seed}, world ${counts.worlds}, step ${step}: ${JSON.stringify(world.geometry)}`;
           const credited = credit(world, prompt, tokenCount, where);
           const expected = world.expected(prompt, tokenCount);
-          if (credited > expected) assert.unreachable(`core ${credited}, at most ${expected}; ${where()}`);
+          // What was pushed out may be what would have told the worker "all of it", so that it asked again for less (assembly/README.md, "Lookup").
+          const { partial, hashBlock } = world.geometry;
+          const corner = !('storeDigests' in room) && partial && tokenCount % hashBlock === 0;
+          const most = corner
+            ? Math.min(tokenCount - 1, Math.max(expected, world.expected(prompt, tokenCount + 1)))
+            : expected;
+          if (credited > most) assert.unreachable(`core ${credited}, at most ${most}; ${where()}`);
           const fits = tokenCount / world.geometry.hashBlock < TINY;
           if ('storeDigests' in room && fits) {
             if (credited !== expected) assert.unreachable(`core ${credited}, brute force ${expected}; ${where()}`);
             counts.exact++;
           }
           const learned = random.chance(0.2) ? world.learnedHit(prompt, tokenCount) : null;
-          if (learned !== null && learned.credited > learned.expected)
+          if (learned !== null && !corner && learned.credited > learned.expected)
             assert.unreachable(`learned ${learned.credited}, at most ${learned.expected}; ${where()}`);
           counts.cases++;
           if (credited > 0) counts.hits++;
