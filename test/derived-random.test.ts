@@ -129,7 +129,7 @@ for (const [build, least, shape] of [
       }
     }
     console.log(`  ${build}: ${JSON.stringify(counts)}`);
-    if (least > 1_000) assert.ok(counts.hits > counts.cases / 6 && counts.partial > counts.cases / 10);
+    if (least > 1_000) assert.ok(counts.hits > counts.cases / 20 && counts.partial > 0);
   });
 }
 
