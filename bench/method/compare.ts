@@ -1,29 +1,8 @@
 // Whether a run is worse than its base. Times are no evidence: what counts are ratios and counters. A ratio fails only when its whole interval
 // lies below the base's whole interval by more than the threshold; a counter fails when it grew at all. A base of several runs has
 // the interval that holds all of theirs, so what the machine does to a ratio from one process to the next is in it.
+import type { BenchComparison, BenchFinding } from '../../src/bench/bundle.js';
 import type { Baseline, Report } from '../../src/bench/report-schema.js';
-
-/** What is said of one number. */
-export interface Finding {
-  /** `suite/size`. */
-  readonly row: string;
-  readonly suite: string;
-  readonly kind: 'ratio' | 'counter';
-  /** The counter's name; `ratio` of a ratio. */
-  readonly what: string;
-  readonly base: number;
-  readonly now: number;
-  /** Percent by which it is worse, beyond all spread for a ratio. */
-  readonly worseBy: number;
-}
-
-export interface Comparison {
-  readonly failures: readonly Finding[];
-  /** What got better, or could not be compared. */
-  readonly notes: readonly string[];
-  readonly comparedRatios: number;
-  readonly comparedCounters: number;
-}
 
 /** The base that one or more reports make. */
 export function baselineOf(reports: readonly Report[]): Baseline {
@@ -66,8 +45,8 @@ function widest(one: Ratio, other: Ratio): Ratio {
 }
 
 /** @param threshold percent */
-export function compare(report: Report, base: Baseline, threshold: number): Comparison {
-  const failures: Finding[] = [];
+export function compare(report: Report, base: Baseline, threshold: number): BenchComparison {
+  const failures: BenchFinding[] = [];
   const notes: string[] = [];
   let comparedRatios = 0;
   let comparedCounters = 0;
@@ -113,7 +92,7 @@ export function compare(report: Report, base: Baseline, threshold: number): Comp
 }
 
 /** A failure and what to do about it. */
-export function shownFinding({ row, suite, kind, what, base, now, worseBy }: Finding): string {
+export function shownFinding({ row, suite, kind, what, base, now, worseBy }: BenchFinding): string {
   if (kind === 'counter')
     return `${row}: ${what} grew from ${base} to ${now} (${worseBy.toFixed(1)} %). Counters are the same on every machine: the code does more than it did.`;
   return (

@@ -26,24 +26,30 @@ export interface BenchRun {
   readonly progress?: (progress: BenchProgress) => void;
 }
 
-/** What a number is worse by. */
+/** What is said of one number. */
 export interface BenchFinding {
+  /** `suite/size`. */
   readonly row: string;
   readonly suite: string;
   readonly kind: 'ratio' | 'counter';
+  /** The counter's name; `ratio` of a ratio. */
   readonly what: string;
   readonly base: number;
   readonly now: number;
+  /** Percent by which it is worse, beyond all spread for a ratio. */
   readonly worseBy: number;
 }
 
+/** A run beside its base. */
 export interface BenchComparison {
   readonly failures: readonly BenchFinding[];
+  /** What got better, or could not be compared. */
   readonly notes: readonly string[];
   readonly comparedRatios: number;
   readonly comparedCounters: number;
 }
 
+/** What the built bundle offers to the command. */
 export interface BenchBundle {
   readonly suites: readonly SuiteInfo[];
   /** Raised when the suites' work changes: earlier figures are then no base. */
