@@ -29,6 +29,7 @@ export const DERIVED_EDGES: usize = 23; // of the live edges
 export const LAST_WALKED: usize = 24; // slot of the last edge that the last walk passed, 0 = none
 export const LAST_RUNS: usize = 25; // contiguous runs that the last touching walk was made of
 export const TABLE_SEED: usize = 26; // u64: this instance's hash seed
+export const WHOLE: usize = 28; // 1 while all that the store holds is known: told whole, and nothing of it forgotten since
 
 export const LEARNED: usize = 0; // edges inserted
 export const REPEATED: usize = 1; // events that named a block twice

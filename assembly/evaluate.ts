@@ -2,7 +2,7 @@
 // blocks. The rule is README.md's "Lookup"; the host has already merged equal groups into units (src/core/plan.ts).
 // Blocks are numbered from 1 here: endpoint e means the boundary behind block e.
 import { PATH_DONE, RESULT, WHY, WIDE, WINDOW_LOW } from './layout';
-import { addCount, cell, count, EXPLAINING, GROUP_COUNT, LAST_RUNS, LOOKUPS, RUNS, setCell, WALKED_BLOCKS } from './cells';
+import { addCount, cell, count, EXPLAINING, GROUP_COUNT, LAST_RUNS, LOOKUPS, RUNS, setCell, WALKED_BLOCKS, WHOLE } from './cells';
 import {
   blockSizeOf, DERIVED_PLAN, endMaskOf, fullCountOf, fullUnit, isPartial, LEARNED_PLAN, stepOf, unitExtra, unitMask, unitSpan, windowCountOf, windowUnit,
 } from './plan';
@@ -135,10 +135,13 @@ function hitOf(plan: usize, blocks: u32, tokens: u32, touch: bool): u32 {
     addCount(RUNS, cell(LAST_RUNS));
   } else store<u32>(RESULT, walked);
   const hit = evaluate(plan, walked);
-  if (!isPartial(plan) || !hit || hit * size != tokens) return hit;
-  // The worker first asks for the whole prompt; told "all of it", it asks again for one token less.
+  if (!isPartial(plan) || !hit || walked * size != tokens) return hit;
+  // The worker first asks for the whole prompt; told "all of it", it asks again for one token less. Where more may be stored than is known, it may be
+  // told so unseen: then the smaller answer counts.
+  const isAll = hit * size == tokens;
+  if (!isAll && cell(WHOLE)) return hit;
   forgetWhy();
-  return evaluate(plan, min(walked, limit));
+  return min(hit, evaluate(plan, limit));
 }
 function forgetWhy(): void { memory.fill(WHY, 0, 64 * 4); }
 @inline function planFor(derived: bool): usize { return derived ? DERIVED_PLAN : LEARNED_PLAN; }

@@ -1,6 +1,6 @@
 // The exported ABI and nothing else. The addresses below are known to src/core only; 64-bit values cross in memory or in halves.
 import * as layout from './layout';
-import { cell, STOPPED } from './cells';
+import { cell, setCell, STOPPED, WHOLE } from './cells';
 import { xxh3Blocks } from './xxh3';
 import { configure as takeContract } from './contract';
 import { distrust as distrustChildren, learn as learnEvents } from './edges';
@@ -91,7 +91,11 @@ export function reapply(events: u32): void { applyAgain(events); }
 export function reconcile(records: u32, which: u32): void { placeDigests(layout.STAGE, records, which); }
 /** Makes the memory ready that placing the staged records, from the `first` of a list on, will write. */
 export function warm(records: u32, first: u32): void { warmRecords(layout.STAGE, records, first); }
-export function clearResidency(): void { clearAll(); }
+/** Forgets all objects; `whole`: what is placed next is all that the store holds. */
+export function clearResidency(whole: u32): void {
+  clearAll();
+  setCell(WHOLE, whole);
+}
 /** Hit of the prompt whose local hashes are REQUEST[0 … blocks), in blocks; touches what it walked. */
 export function lookup(blocks: u32, tokens: u32): u32 { return lookupHit(blocks, tokens, false); }
 /** How many of REQUEST[0 … blocks) are known in a row from the root; touches nothing. */

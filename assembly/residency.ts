@@ -3,7 +3,7 @@
 import { DIGEST_CAP, EXTENTS, EXTENT_GEN, GROUP_MASKS, INDEX_MASK, MEMBER_CAP, PREFIX_GROUP, WIDE } from './layout';
 import {
   addCount, AMBIGUITIES, AMBIGUITY_DROPS, cell, CLEARS, count, DERIVED_EDGES, DIGESTS, DIGEST_EVICTIONS, DIGEST_SPREAD, EDGE_EVICTIONS, GENERATION, MEMBERS, ORPHAN_DIGESTS,
-  ORPHAN_NEWEST, ORPHAN_OLDEST, RECORD_FREE, RECORD_TOP, REFUSED_OBJECTS, REMOVED_OBJECTS, setCell, SKIPPED_AMBIGUOUS, STORED_OBJECTS,
+  ORPHAN_NEWEST, ORPHAN_OLDEST, RECORD_FREE, RECORD_TOP, REFUSED_OBJECTS, REMOVED_OBJECTS, setCell, SKIPPED_AMBIGUOUS, STORED_OBJECTS, WHOLE,
 } from './cells';
 import { addAmbiguous, emptyAmbiguous, isAmbiguous } from './ambiguous';
 import { CONFLICT, copyHigh, DERIVED, doneOf, externalOf, flagsOf, highOf, KNOWN, linkOf, prevOf, sameHigh, setDone, setLink, setLinkIndex } from './slots';
@@ -149,10 +149,12 @@ function makeMemberRoom(low: u64): bool {
 }
 @inline function dropForRoom(record: u32): void {
   dropDigest(record);
+  setCell(WHOLE, 0);
   count(DIGEST_EVICTIONS);
 }
 /** Two digests share `low`: nothing of it is kept, and nothing will be until the contract changes. */
 function makeAmbiguous(low: u64): void {
+  setCell(WHOLE, 0);
   count(AMBIGUITIES);
   const record = findDigest(hashKey(low), low);
   if (record) dropDigest(record);
@@ -165,6 +167,7 @@ function makeAmbiguous(low: u64): void {
 /** The digest's record, or 0 where there is none yet; ambiguity found here is acted on. Returns -1 when nothing may be done. */
 @inline function identify(low: u64, hash: u64, high: usize): i32 {
   if (isAmbiguous(low)) {
+    setCell(WHOLE, 0);
     count(SKIPPED_AMBIGUOUS);
     return -1;
   }
@@ -210,6 +213,7 @@ export function storeBits(high: usize, low: u64, group: u32, bits: u64, medium: 
   if (found < 0) return;
   let record = <u32>found;
   if (!record && cell(DIGESTS) >= DIGEST_CAP && !evictDigest(low)) {
+    setCell(WHOLE, 0);
     addCount(REFUSED_OBJECTS, popcnt(bits));
     return;
   }
@@ -233,6 +237,7 @@ function storeMember(high: usize, low: u64, prefix: u32, medium: u32): void {
   let room = record != 0 || cell(DIGESTS) < DIGEST_CAP || evictDigest(low);
   if (room && cell(MEMBERS) >= MEMBER_CAP && !(record && mediaOf(record, prefix))) room = makeMemberRoom(low);
   if (!room) {
+    setCell(WHOLE, 0);
     count(REFUSED_OBJECTS);
     return;
   }
@@ -320,5 +325,6 @@ export function clearResidency(): void {
   setCell(RECORD_FREE, 0);
   setCell(RECORD_TOP, 1);
   setCell(DIGEST_SPREAD, 0);
+  setCell(WHOLE, 0);
   count(CLEARS);
 }

@@ -138,6 +138,7 @@ function modelHit(store: StoreCase, random: Random, known = Math.ceil(store.toke
   const { blockSize, hashBlock, tokenCount, groups } = store;
   const prefixes = groups.flatMap((group, index) => Array.from({ length: group.prefixes }, () => index));
   const model = new CoreModel({ edgeCap: 4_096, ambiguousCap: 16, contract: { ...store, prefixes } });
+  model.replaceResidency([]);
   const secret = random.bigint64();
   const low64Of = (digest: number): bigint => BigInt.asUintN(64, secret * BigInt(2 * digest + 3));
   const blocks = Array.from({ length: known }, (_, block) => ({

@@ -20,7 +20,7 @@ export interface CoreExports extends Record<string, unknown> {
   reapply(events: number): void;
   reconcile(records: number, which: number): void;
   warm(records: number, first: number): void;
-  clearResidency(): void;
+  clearResidency(whole: number): void;
   lookup(blocks: number, tokens: number): number;
   derive(first: number, end: number): number;
   lookupDerived(blocks: number, tokens: number): number;

@@ -351,7 +351,7 @@ export class Core {
   /** Applies one store batch from its MessagePack payload (assembly/README.md, "Store messages"). */
   applyPayload(payload: Uint8Array): StoreOutcome {
     if (payload.length > this.#stage) {
-      this.#exports.clearResidency();
+      this.#exports.clearResidency(0);
       return { outcome: 'unreadable' };
     }
     this.#input.set(payload);
@@ -388,9 +388,10 @@ export class Core {
    * of one. Returns how many objects are resident now.
    */
   replaceResidency(listed: DigestRecords): number {
-    this.#exports.clearResidency();
     const { digests, members } = this.#caps;
-    if (listed.digests <= digests && listed.objects <= members) this.#place(listed, ALL);
+    const fits = listed.digests <= digests && listed.objects <= members;
+    this.#exports.clearResidency(fits ? 1 : 0);
+    if (fits) this.#place(listed, ALL);
     else {
       this.#place(listed, WITH_EDGE);
       this.#place(listed, WITHOUT_EDGE);
@@ -461,7 +462,7 @@ export class Core {
 
   /** Forgets all objects; edges stay. */
   clearResidency(): void {
-    this.#exports.clearResidency();
+    this.#exports.clearResidency(0);
   }
 
   /** What is resident, by store group. Reads every digest: for people who look, not for hot paths. */

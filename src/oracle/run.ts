@@ -1,6 +1,7 @@
 // Runs an oracle case through the real path: worker event bytes are decoded and learned, store message bytes are applied, and the prompt
 // is looked up. Whether a case is supported is decided from its contract and its events alone, before the expected hit is read.
 import type { Reason } from '../cache/reasons.js';
+import type { ReconcileWatermark } from '../cache/reconcile.js';
 import type { SharedCache } from '../cache/shared-cache.js';
 import type { CacheQuery, SharedCacheOptions } from '../cache/types.js';
 import type { Hashing } from '../contract/descriptor.js';
@@ -49,6 +50,8 @@ export interface OracleEncoding {
   readonly store: StoreEncoding;
 }
 
+/** A master that has sent nothing yet. */
+const EMPTY_STORE: ReconcileWatermark = { s0: 0, firstSequence: null };
 const DEFAULT_ENCODING: OracleEncoding = { worker: { form: 'map', hashes: 'u64' }, store: { generation: 'A' } };
 
 /** For `SharedCache.create`: whatever a case's engines hash was made with the rule and seed that its contract names, so no event has to prove it. */
@@ -70,6 +73,8 @@ export function prepareCase(
     if (error instanceof ContractError) return error.code;
     throw error;
   }
+  // The case begins with an empty store, and tells all that enters it.
+  cache.reconcile(cache.beginReconcile(), [], EMPTY_STORE);
   let refused: string | null = null;
   workers.forget(SOURCE.workerId);
   for (const frames of workerMessages(oracleCase, encoding)) {

@@ -97,6 +97,8 @@ export interface WorldShape {
   readonly storeDigests?: number;
   /** Most objects in it. */
   readonly storeObjects?: number;
+  /** Part of what enters the store that the core never hears of, 0 … 1; then nothing is ever listed to it. */
+  readonly missed?: number;
 }
 
 export class World {
@@ -124,6 +126,7 @@ export class World {
       this.plan.prefixes.filter((prefix) => prefix.group === group).map(({ text }) => text),
     );
     core.configure(this.plan, random.bigint64(), this.#hashRule);
+    this.#listAll();
     for (let i = 0; i < shape.prompts; i++) this.prompts.push(this.#randomPrompt());
   }
 
@@ -188,8 +191,9 @@ export class World {
     return keys;
   }
 
-  /** Whether all that is stored finds room in the core. */
-  get fits(): boolean {
+  /** Whether the core knows all that is stored. */
+  get known(): boolean {
+    if (this.shape.missed !== undefined) return false;
     return this.core.digestCap > SMALL || this.shape.storeDigests !== undefined;
   }
 
@@ -212,7 +216,9 @@ export class World {
     let keys = this.#written(prompt);
     while (keys.length > 0 && !this.#fits(keys)) keys = keys.slice(0, Math.floor(keys.length / 2));
     for (const key of keys) this.objects.add(key);
-    this.#send(keys.map((key) => stored(key, { medium: this.random.pick(['cpu', 'disk']) })));
+    const { missed = 0 } = this.shape;
+    const told = missed === 0 ? keys : keys.filter(() => !this.random.chance(missed));
+    this.#send(told.map((key) => stored(key, { medium: this.random.pick(['cpu', 'disk']) })));
   }
 
   /** Some objects go. */
@@ -226,9 +232,16 @@ export class World {
   /** The master's key list is another than what its events said. */
   reconcile(): void {
     const { random } = this;
+    if (this.shape.missed !== undefined) return;
     for (const key of [...this.objects]) if (random.chance(0.1)) this.objects.delete(key);
     const more = this.#written(random.pick(this.prompts));
     if (this.#fits(more)) for (const key of more) this.objects.add(key);
+    this.#listAll();
+  }
+
+  /** The core is told all that the store holds. */
+  #listAll(): void {
+    if (this.shape.missed !== undefined) return;
     const list = new KeyList({
       prefixes: new KeyPrefixes(this.plan.prefixes.map(({ text }) => text)),
       digestCap: this.core.digestCap,
@@ -238,10 +251,11 @@ export class World {
     this.core.replaceResidency(list.prepare());
   }
 
-  /** The stream was lost. */
+  /** The store started anew, empty; the core is told so, unless it misses things. */
   clear(): void {
     this.objects.clear();
     this.core.clearResidency();
+    this.#listAll();
   }
 
   /** A worker announces a prompt's first main event blocks; those of salted ones are not learned here. */

@@ -181,6 +181,8 @@ export class CoreModel {
   #withoutEdge = new Set<bigint>();
   readonly #ambiguous = new Set<bigint>();
   #memberships = 0;
+  /** All that the store holds is known: told whole, and nothing of it forgotten since. */
+  #whole = false;
 
   readonly counters: ModelCounters = {
     repeated: 0,
@@ -421,6 +423,7 @@ export class CoreModel {
     if (this.options.wide && isNewObject && !this.#makeRoomForObject(low64)) {
       // Choice: a refused object changes nothing of its digest, neither its place in the order nor the edge's `high`.
       this.counters.refused++;
+      this.#whole = false;
       return;
     }
     let kept = already;
@@ -465,6 +468,7 @@ export class CoreModel {
     };
     const objects = listed.reduce((sum, { prefixes }) => sum + prefixes.length, 0);
     if (listed.length <= this.#digestCap && objects <= cap) {
+      this.#whole = true;
       for (const one of listed) place(one);
       return;
     }
@@ -482,6 +486,7 @@ export class CoreModel {
     this.#digests.clear();
     this.#withoutEdge.clear();
     this.#memberships = 0;
+    this.#whole = false;
   }
 
   /** A contract change: edges, residency and the ambiguous set go. Choice: the counters of what happened stay. */
@@ -492,7 +497,10 @@ export class CoreModel {
 
   /** What stored and removed do first: false when the event ends here. */
   #mayBeKept({ high, low64 }: ModelDigest): boolean {
-    if (this.#ambiguous.has(low64)) return false;
+    if (this.#ambiguous.has(low64)) {
+      this.#whole = false;
+      return false;
+    }
     // A conflicted edge is still "the edge whose child it is".
     const resident = this.#digests.get(low64);
     const highs = resident ? [resident.high] : KINDS.map((kind) => this.#byChild[kind].get(low64)?.high ?? high);
@@ -512,6 +520,7 @@ export class CoreModel {
     }
     this.#ambiguous.add(low64);
     this.counters.ambiguities++;
+    this.#whole = false;
   }
 
   /** Kinds of the edges that a digest of this low64 is linked with. */
@@ -528,6 +537,7 @@ export class CoreModel {
   #evictDigest(low64: bigint): void {
     this.#digestLeaves(this.#digests.get(low64)!);
     this.counters.digestEvictions++;
+    this.#whole = false;
   }
 
   #makeRoomForDigest(low64: bigint): void {
@@ -637,8 +647,10 @@ export class CoreModel {
   #hit(blockSize: number, walked: number, tokenCount: number, completeAt: ModelHit['completeAt']): number {
     // The last boundary that counts; n itself only if the walk got there, which partial hits alone allow.
     const hit = this.#largestEndpoint(blockSize, walked * blockSize, completeAt);
-    if (hit === 0 || hit !== tokenCount) return hit;
-    return this.#largestEndpoint(blockSize, tokenCount - 1, completeAt);
+    const asksAgain =
+      hit === tokenCount || (!this.#whole && this.#contract.partial && walked * blockSize === tokenCount);
+    if (hit === 0 || !asksAgain) return hit;
+    return Math.min(hit, this.#largestEndpoint(blockSize, tokenCount - 1, completeAt));
   }
 
   /** The largest endpoint ≤ `bound`, judged from boundaries ≤ `bound` alone; 0 when there is none. */
