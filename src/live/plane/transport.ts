@@ -26,6 +26,10 @@ export type PlaneNotice =
 
 /** A worker's side. */
 export interface PlanePublisher {
+  /** Where subscribers find it, without credentials: what `openPlaneSubscriber` takes. */
+  readonly url: string;
+  /** Longest payload, and longest answer to a recovery question, in bytes. May change with the connection; batch and page by it. */
+  readonly maxPayload: number;
   /**
    * Hands one batch over. Resolves when the transport has taken it (JetStream: when it is stored), false when it could not: the batch is lost, its ids
    * are missed by readers, who recover. Calls are carried out in their order; at most `MAX_PENDING` bytes wait, beyond that false at once.
@@ -41,7 +45,8 @@ export interface PlanePublisher {
 export interface PlaneSubscriber {
   /** Begins: every batch of every rank of the model, in order of each rank, from the log's beginning where there is one, else from now on. */
   open(handlers: {
-    onMessage(message: PlaneMessage): void;
+    /** Where it returns a promise, the next batch waits for it, and what comes meanwhile is held back at its source. */
+    onMessage(message: PlaneMessage): void | Promise<void>;
     onNotice(notice: PlaneNotice): void;
     /** Reports of other routers' load (and, where the transport can't tell, one's own). */
     onLoad(payload: Uint8Array): void;

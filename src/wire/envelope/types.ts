@@ -97,7 +97,12 @@ export type RecoveryAnswer =
     }
   | { readonly kind: 'tree-dump-failed'; readonly detail: string }
   /** The range begins past the newest event. */
-  | { readonly kind: 'too-new'; readonly requestedStart: bigint; readonly requestedEnd: bigint | null; readonly newestAvailable: bigint }
+  | {
+      readonly kind: 'too-new';
+      readonly requestedStart: bigint;
+      readonly requestedEnd: bigint | null;
+      readonly newestAvailable: bigint;
+    }
   | { readonly kind: 'invalid-range'; readonly startId: bigint; readonly endId: bigint }
   | { readonly kind: 'error'; readonly detail: string };
 
