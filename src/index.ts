@@ -68,11 +68,13 @@ export type {
 } from './router/decision.js';
 export type { DecisionStats } from './router/decision-tally.js';
 export type { FeedbackOptions, FeedbackStats } from './router/feedback.js';
+export type { ForeignLoadStats, LoadReportFate } from './router/foreign-load.js';
 export type { DecodedResult, GpuEventStats, WorkerMessageFate, WorkerMessageResult } from './router/gpu-events.js';
 export type { HealthOptions, HealthStats } from './router/health.js';
 export type { LeaseHandlers, LeaseObservation, LeaseOutcome, LeaseStats } from './router/lease-types.js';
 export type { Lease } from './router/leases.js';
 export type { RankLoad } from './router/load.js';
+export type { PlaneEventFate, PlaneEventResult, PlaneEventStats } from './router/plane-events.js';
 export type { PolicyOption } from './router/policies.js';
 export type { PolicyTerms } from './router/policy.js';
 export type { CustomPolicy, PolicyCandidate, PolicyCost, PolicyRequest } from './router/policy-custom.js';

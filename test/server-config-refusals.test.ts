@@ -37,7 +37,7 @@ const refusals: readonly (readonly [unknown, string, string])[] = [
   [
     { workers: [{ ...WORKER, event: 'tcp://a:1' }] },
     'unknown-setting',
-    'unknown setting "workers.0.event"; the settings of workers.0 are id, url, events, replay, topic, dpRanks, contract. Is workers.0.events meant?',
+    'unknown setting "workers.0.event"; the settings of workers.0 are id, url, events, replay, topic, dpRanks, contract, plane. Is workers.0.events meant?',
   ],
   [
     { workers: [{ ...WORKER, contract: { path: 'x' } }] },

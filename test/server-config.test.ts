@@ -65,6 +65,7 @@ test('everything has a default', () => {
     strictContracts: false,
     role: 'aggregated',
     workers: [],
+    eventPlane: null,
     registration: { networks: null },
     provenance: { route: false },
     salt: { mode: 'prefixed' },
@@ -103,6 +104,7 @@ test('a worker needs a name and an address, and has defaults for the rest', () =
       topic: '',
       dpRanks: { start: 0, size: 1 },
       contract: 'endpoint',
+      plane: null,
     },
   ]);
 });

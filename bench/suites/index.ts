@@ -8,6 +8,7 @@ import { hashSuites } from './hash.js';
 import { indexSuites } from './index-suites.js';
 import { learnSuites } from './learn.js';
 import { lookupSuites } from './lookup.js';
+import { planeSuites } from './plane.js';
 import { reconcileSuites } from './reconcile.js';
 import { workerSuites } from './worker.js';
 
@@ -21,6 +22,7 @@ export const suites: readonly Suite[] = [
   ...indexSuites,
   ...decisionSuites,
   ...reconcileSuites,
+  ...planeSuites,
   ...footprintSuites,
 ];
 

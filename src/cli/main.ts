@@ -9,6 +9,7 @@ import { MoonrouteError } from '../errors.js';
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./serve.js')).serveCommand(),
   doctor: async () => (await import('./doctor.js')).doctorCommand(),
+  publish: async () => (await import('./publish.js')).publishCommand(),
   oracle: async () => (await import('./oracle.js')).oracleCommand(),
   record: async () => (await import('./record.js')).recordCommand(),
   replay: async () => (await import('./replay.js')).replayCommand(),

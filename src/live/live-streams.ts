@@ -126,6 +126,7 @@ export class LiveStreams {
             replay: replay?.[i] ?? null,
             topic: worker.topic ?? '',
           },
+          this.#router,
           this.#parts,
           this.#limits,
         ),

@@ -9,6 +9,7 @@ import type { Drain, Drained } from './drain.js';
 import { Inbox } from './inbox.js';
 import type { LimitedLog } from './limited-log.js';
 import { type RecoveryCounts, WorkerRecovery } from './worker-recovery.js';
+import type { WorkerSink } from './worker-sink.js';
 import { parseEndpoint } from './zmtp/endpoint.js';
 import { type CurveKeys, type SocketEvent, ZmtpDealer, ZmtpSubscriber } from './zmtp/socket.js';
 
@@ -39,15 +40,19 @@ export interface WorkerEndpoint {
   readonly topic: string;
 }
 
-/** What the live streams share. */
-export interface LiveParts {
-  readonly router: Router;
+/** What streams share. */
+export interface StreamParts {
   readonly clock: Clock;
   readonly drain: Drain;
   readonly log: LimitedLog;
   readonly random: () => number;
   /** Null: in the clear. */
   readonly curve: CurveKeys | null;
+}
+
+/** What the live streams of a router share. */
+export interface LiveParts extends StreamParts {
+  readonly router: Router;
 }
 
 /** How a worker rank's stream stands. */
@@ -72,7 +77,7 @@ export interface WorkerStreamStatus {
 /** One rank's stream. */
 export class WorkerStream implements Drained {
   readonly #endpoint: WorkerEndpoint;
-  readonly #parts: LiveParts;
+  readonly #parts: StreamParts;
   readonly #limits: WorkerStreamLimits;
   readonly #name: string;
   #subscriber: ZmtpSubscriber;
@@ -86,7 +91,12 @@ export class WorkerStream implements Drained {
   /** Waiting to ask again. */
   #retry: () => void = () => {};
 
-  constructor(endpoint: WorkerEndpoint, parts: LiveParts, limits: WorkerStreamLimits = WORKER_STREAM_LIMITS) {
+  constructor(
+    endpoint: WorkerEndpoint,
+    sink: WorkerSink,
+    parts: StreamParts,
+    limits: WorkerStreamLimits = WORKER_STREAM_LIMITS,
+  ) {
     if (endpoint.replay !== null) parseEndpoint(endpoint.replay);
     this.#endpoint = endpoint;
     this.#parts = parts;
@@ -94,18 +104,18 @@ export class WorkerStream implements Drained {
     this.#name = `worker ${endpoint.id} rank ${endpoint.dpRank}`;
     this.#backoff = new Backoff(RETRY_FIRST, RETRY_MOST, parts.random);
     const { id, dpRank } = endpoint;
-    const { router, log } = parts;
+    const { log } = parts;
     this.#recovery = new WorkerRecovery(
       {
         apply: (frames) => {
-          const { fate, lostRemoval, detail } = router.onWorkerMessage(id, frames, { dpRank });
+          const { fate, lostRemoval, detail } = sink.onWorkerMessage(id, frames, { dpRank });
           if (fate !== 'applied') log.say(`${this.#name} ${fate}`, 'warn', `${this.#name}: ${detail ?? fate}`);
           return { lostRemoval, unreadable: fate === 'unreadable' };
         },
         rebuild: (cause, newLife) => {
           log.say(`${this.#name} rebuild`, 'warn', `${this.#name}: its index part starts from empty (${cause})`);
-          if (newLife) router.workerStreamLost(id, dpRank);
-          else router.rebuildWorker(id, dpRank);
+          if (newLife) sink.workerStreamLost(id, dpRank);
+          else sink.rebuildWorker(id, dpRank);
         },
         ask: (start) => this.#ask(start),
         resubscribe: () => this.#subscribe(),
@@ -131,10 +141,10 @@ export class WorkerStream implements Drained {
   }
 
   #newSubscriber(): ZmtpSubscriber {
-    const { router, drain, random, curve } = this.#parts;
+    const { drain, random, curve } = this.#parts;
     const handlers = {
       onMessage: (frames: Uint8Array[]) => {
-        this.#inbox.push({ kind: 'message', frames, generation: router.generation });
+        this.#inbox.push({ kind: 'message', frames, generation: 0 });
         drain.wake();
       },
       onEvent: (event: SocketEvent) => this.#onEvent(event),

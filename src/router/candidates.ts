@@ -1,6 +1,7 @@
 // The ranks that may serve a request, as columns: what each of them holds of the prompt and how busy it is. One table is made with the
 // router and filled anew for every request, so that deciding among a thousand ranks makes no object for each.
 import type { PrefixDepths } from '../core/prefix-types.js';
+import type { ForeignLoad } from './foreign-load.js';
 import type { RankHealth } from './health.js';
 import type { LoadTable } from './load.js';
 import type { SharedHit } from './shared-credit.js';
@@ -78,8 +79,11 @@ export class Candidates {
     return !this.allResting && health.isOut(slot.rank, demands.now) ? 'resting' : null;
   }
 
-  /** Fills in what they hold and how busy they are. No store is credited yet. */
-  fill({ device, host, disk }: PrefixDepths, load: LoadTable): void {
+  /**
+   * Fills in what they hold and how busy they are, by this router's own leases and by what other routers have put onto them (`foreign`; null where
+   * there is none). No store is credited yet.
+   */
+  fill({ device, host, disk }: PrefixDepths, load: LoadTable, foreign: ForeignLoad | null): void {
     this.minPrefillTokens = Number.POSITIVE_INFINITY;
     for (let i = 0; i < this.count; i++) {
       const { rank } = this.slots[i]!;
@@ -92,6 +96,18 @@ export class Candidates {
       this.prefillTokens[i] = prefillTokens;
       this.decodeBlocks[i] = decodeBlocks;
       this.minPrefillTokens = Math.min(this.minPrefillTokens, prefillTokens);
+    }
+    if (foreign !== null) this.#burden(foreign);
+  }
+
+  #burden(foreign: ForeignLoad): void {
+    this.minPrefillTokens = Number.POSITIVE_INFINITY;
+    for (let i = 0; i < this.count; i++) {
+      const { rank } = this.slots[i]!;
+      this.activeRequests[i]! += foreign.activeRequests[rank]!;
+      this.prefillTokens[i]! += foreign.prefillTokens[rank]!;
+      this.decodeBlocks[i]! += foreign.decodeBlocks[rank]!;
+      this.minPrefillTokens = Math.min(this.minPrefillTokens, this.prefillTokens[i]!);
     }
   }
 

@@ -82,7 +82,7 @@ export class Decider {
   }
 
   #decide(request: RouteRequest): Decision {
-    const { plan, workers, index, health, load, credit } = this.#parts;
+    const { plan, workers, index, health, load, foreignLoad, credit } = this.#parts;
     const candidates = this.#candidates;
     const prompt = promptOf(request, plan);
     const priced = this.#priced(request, prompt);
@@ -90,8 +90,9 @@ export class Decider {
     candidates.gather(workers.slots, demands, health);
     if (candidates.count === 0) throw this.#noWorkers(demands);
     const depths = index.lookup(prompt.localHashes);
-    candidates.fill(depths, load);
-    const all = request.explain === true ? allRanks(workers.slots, depths, load) : null;
+    const foreign = foreignLoad.any(priced.now) ? foreignLoad : null;
+    candidates.fill(depths, load, foreign);
+    const all = request.explain === true ? allRanks(workers.slots, depths, load, foreign) : null;
     const question = { request, prompt, adapterUnknown: candidates.adapterUnknown, now: priced.now };
     const hit = credit.look(question);
     candidates.credit(hit);

@@ -4,6 +4,7 @@ import type { PrefixDepths } from '../core/prefix-types.js';
 import { Candidates, type Demands, type OutCode } from './candidates.js';
 import { creditedBlocks, whyNoShared } from './credited.js';
 import type { CandidateView, DecisionBlocks, NotEligibleCode } from './decision.js';
+import type { ForeignLoad } from './foreign-load.js';
 import type { RankHealth } from './health.js';
 import type { LoadTable } from './load.js';
 import type { Policy, PricedRequest } from './policy.js';
@@ -39,10 +40,15 @@ const NOT_PRICED: ZeroReason<NotEligibleCode> = {
 };
 
 /** Columns of every rank, whether it may serve or not. Copied from what the index and the load table show now. */
-export function allRanks(slots: readonly RankSlot[], depths: PrefixDepths, load: LoadTable): Candidates {
+export function allRanks(
+  slots: readonly RankSlot[],
+  depths: PrefixDepths,
+  load: LoadTable,
+  foreign: ForeignLoad | null,
+): Candidates {
   const all = new Candidates(slots.length);
   all.count = all.slots.push(...slots);
-  all.fill(depths, load);
+  all.fill(depths, load, foreign);
   return all;
 }
 

@@ -76,9 +76,10 @@ export interface GpuEventParts {
 }
 
 /** Most blocks that the index takes at once (core/prefix-types.ts). */
-const INDEX_EVENT_BLOCKS = 65_536;
+export const INDEX_EVENT_BLOCKS = 65_536;
 
-const TIERS: Readonly<Record<Tier, IndexTier>> = {
+/** Tiers of events as the index has them. */
+export const TIERS: Readonly<Record<Tier, IndexTier>> = {
   device: 'device',
   host_pinned: 'host',
   disk: 'disk',
@@ -127,11 +128,14 @@ export class GpuEvents {
     return this.#apply(slot, message);
   }
 
-  /** Takes one decoded stored event of a rank in: what a simulation has in place of messages. */
-  takeStored(slot: RankSlot, tier: IndexTier, blocks: IndexedBlocks): DecodedResult {
+  /**
+   * Takes one decoded stored event of a rank in: what a simulation and an event plane have in place of messages. `teaches` false: it is for the
+   * index alone.
+   */
+  takeStored(slot: RankSlot, tier: IndexTier, blocks: IndexedBlocks, teaches = true): DecodedResult {
     const { cache, index, useKvEvents } = this.#parts;
     if (!useKvEvents) return { learned: 0, outcome: 'gpu-events-off' };
-    const learned = tier === 'device' ? (cache?.observeBlocks(slot.source, blocks).blocks ?? 0) : 0;
+    const learned = teaches && tier === 'device' ? (cache?.observeBlocks(slot.source, blocks).blocks ?? 0) : 0;
     const outcome = index.stored(slot.rank, tier, blocks);
     this.#learned += learned;
     if (outcome === 'stored') this.#stored += blocks.count;
@@ -145,6 +149,11 @@ export class GpuEvents {
     const known = this.#remove(slot.rank, tier, lows, at, count);
     this.#removed += known;
     return known;
+  }
+
+  /** Everything of the rank left it: one decoded clear, likewise. */
+  takeCleared({ rank }: RankSlot): void {
+    if (this.#parts.useKvEvents) this.#parts.index.clear(rank);
   }
 
   /** Counts a message that has no effect, and is its answer. */

@@ -6,12 +6,14 @@ import type { PrefixIndexLike } from '../core/prefix-types.js';
 import { WorkerEvents } from '../events/worker-events.js';
 import { Chooser } from './choose.js';
 import { Feedback } from './feedback.js';
+import { ForeignLoad } from './foreign-load.js';
 import { GpuEvents } from './gpu-events.js';
 import { RankHealth } from './health.js';
 import { LatestTime } from './latest-time.js';
 import { LeaseTable } from './leases.js';
 import { Lessons } from './lessons.js';
 import { LoadTable } from './load.js';
+import { PlaneEvents } from './plane-events.js';
 import { fallbackPolicy, policyOf } from './policies.js';
 import type { Policy } from './policy.js';
 import type { RouterPlan } from './router-options.js';
@@ -28,8 +30,10 @@ export interface RouterParts {
   readonly workers: WorkerTable;
   readonly events: WorkerEvents;
   readonly gpuEvents: GpuEvents;
+  readonly planeEvents: PlaneEvents;
   readonly latest: LatestTime;
   readonly load: LoadTable;
+  readonly foreignLoad: ForeignLoad;
   readonly leases: LeaseTable;
   readonly ttft: TtftEstimator;
   readonly feedback: Feedback;
@@ -59,15 +63,18 @@ export async function makeParts(plan: RouterPlan): Promise<RouterParts> {
   const cache = reading.reads ? await SharedCache.create(given.cache) : null;
   const workers = new WorkerTable(ranks, { strict: plan.strictContracts });
   const { useKvEvents } = settings;
+  const gpuEvents = new GpuEvents({ workers, events, cache, index, blockSize, imageTokenId, useKvEvents });
   return {
     plan,
     index,
     cache,
     workers,
     events,
-    gpuEvents: new GpuEvents({ workers, events, cache, index, blockSize, imageTokenId, useKvEvents }),
+    gpuEvents,
+    planeEvents: new PlaneEvents({ workers, gpuEvents, useKvEvents }),
     latest,
     load,
+    foreignLoad: new ForeignLoad(ranks),
     leases,
     ttft,
     feedback,

@@ -13,14 +13,17 @@ import type { Contract } from '../contract/descriptor.js';
 import type { DumpedBlocks, IndexedBlocks, IndexTier, PrefixIndexStats } from '../core/prefix-types.js';
 import { MoonrouteError } from '../errors.js';
 import type { WorkerStats } from '../events/worker-events.js';
+import type { LoadReport, RankLoadShare, RouterEvent } from '../wire/envelope/types.js';
 import { Decider } from './decider.js';
 import type { Decision } from './decision.js';
 import type { DecisionStats } from './decision-tally.js';
 import type { FeedbackStats } from './feedback.js';
+import type { ForeignLoadStats, LoadReportFate } from './foreign-load.js';
 import type { DecodedResult, GpuEventStats, WorkerMessageResult } from './gpu-events.js';
 import type { HealthStats } from './health.js';
 import type { LeaseStats } from './lease-types.js';
 import { makeParts, type RouterParts } from './parts.js';
+import type { PlaneEventResult, PlaneEventStats } from './plane-events.js';
 import type { RouteRequest } from './prompt.js';
 import { planRouter, type RouterOptions } from './router-options.js';
 import type { TtftStats } from './ttft.js';
@@ -40,6 +43,10 @@ export interface RouterStats {
   /** Null where there is no shared cache. */
   readonly cache: CacheStats | null;
   readonly leases: LeaseStats;
+  /** Events of a plane. */
+  readonly planeEvents: PlaneEventStats;
+  /** What other routers have put onto this one's workers. */
+  readonly foreignLoad: ForeignLoadStats;
   readonly ttft: TtftStats;
   readonly feedback: FeedbackStats;
   readonly health: HealthStats;
@@ -55,6 +62,7 @@ export interface RouterStats {
 export class Router {
   readonly #parts: RouterParts;
   readonly #decider: Decider;
+  #names: ReadonlySet<string> = new Set();
   #disposed = false;
 
   private constructor(parts: RouterParts) {
@@ -129,6 +137,49 @@ export class Router {
   ): WorkerMessageResult {
     const { gpuEvents } = this.#parts;
     return this.#disposed ? gpuEvents.without('disposed') : gpuEvents.take(id, frames, dpRank);
+  }
+
+  // What an event plane brings (moonroute/live, `PlaneStreams`): workers are named by their `planeId`.
+
+  /**
+   * Takes in one event of a worker's rank, in the order of its ids; whoever calls sees to gaps. Eligible blocks of the device teach the shared cache
+   * first, and then the index takes them. Never throws for what the wire brought.
+   */
+  takeEvent(event: RouterEvent): PlaneEventResult {
+    const { planeEvents } = this.#parts;
+    return this.#disposed ? planeEvents.without('disposed') : planeEvents.take(event);
+  }
+
+  /**
+   * Takes in what another router says of its open leases: policies see it beside this router's own load until the report is replaced, until it is
+   * older than it is good for, or until its router says good-bye. `now`: milliseconds of the clock by which requests are routed. Never throws for
+   * what the report says.
+   */
+  takeLoadReport(report: LoadReport, now: number): LoadReportFate {
+    if (this.#disposed) return 'disposed';
+    const { foreignLoad, workers } = this.#parts;
+    return foreignLoad.take(report, now, this.#names, (planeId, dpRank) => {
+      const worker = workers.planeWorker(planeId);
+      return worker === undefined ? undefined : workers.rankOf(worker.id, dpRank)?.rank;
+    });
+  }
+
+  /** The names under which this router reports its load, so that it does not take its own for another's. */
+  reportsAs(...names: string[]): void {
+    this.#names = new Set(names);
+  }
+
+  /** This router's own open leases by rank, for the others: ranks that have any, of workers with a `planeId`. */
+  loadReport(): RankLoadShare[] {
+    const { workers, load } = this.#parts;
+    const shares: RankLoadShare[] = [];
+    for (const { rank, source, worker } of workers.slots) {
+      const { activeRequests, prefillTokens, decodeBlocks } = load.of(rank);
+      if (worker.planeId === null || activeRequests === 0) continue;
+      const { dpRank } = source;
+      shares.push({ workerId: worker.planeId, dpRank, activeRequests, prefillTokens, decodeBlocks });
+    }
+    return shares;
   }
 
   // What a simulation has in place of messages: the same evidence, decoded and hashed already. Unknown workers are refused by name.
@@ -234,7 +285,20 @@ export class Router {
   }
 
   stats(): RouterStats {
-    const { workers, gpuEvents, events, index, cache, leases, ttft, feedback, health, latest } = this.#parts;
+    const {
+      workers,
+      gpuEvents,
+      planeEvents,
+      events,
+      index,
+      cache,
+      leases,
+      foreignLoad,
+      ttft,
+      feedback,
+      health,
+      latest,
+    } = this.#parts;
     const { now } = latest;
     return {
       decisions: this.#decider.stats(),
@@ -243,6 +307,8 @@ export class Router {
       index: index.stats(),
       cache: cache?.stats() ?? null,
       leases: leases.stats(),
+      planeEvents: planeEvents.stats(),
+      foreignLoad: foreignLoad.stats(now),
       ttft: ttft.stats(),
       feedback: feedback.stats(now),
       health: health.stats(now),
@@ -264,6 +330,7 @@ export class Router {
     this.#decider.refuseReentry('dispose');
     this.#disposed = true;
     this.#parts.leases.dispose();
+    this.#parts.foreignLoad.forgetAll();
     this.#parts.cache?.stop();
   }
 
@@ -279,9 +346,10 @@ export class Router {
   }
 
   #forget({ rank }: RankSlot): void {
-    const { index, load, ttft, health, policy } = this.#parts;
+    const { index, load, foreignLoad, ttft, health, policy } = this.#parts;
     index.clear(rank);
     load.forget(rank);
+    foreignLoad.forget(rank);
     ttft.forget(rank);
     health.forget(rank);
     policy.forget?.(rank);

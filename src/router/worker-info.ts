@@ -23,6 +23,11 @@ export interface WorkerInfo {
   readonly descriptor?: unknown;
   /** Names of the LoRA adapters that it serves. Default none. */
   readonly adapters?: readonly string[];
+  /**
+   * Its number on an event plane, 0 … 2^64 − 1; a text is decimal. Default its id where that is such a number; null for none: then nothing of a plane
+   * is its.
+   */
+  readonly planeId?: bigint | number | string | null;
   /** It gets no new requests; those that it has go on. Default false. */
   readonly draining?: boolean;
 }
@@ -39,6 +44,8 @@ export interface CheckedWorker {
   readonly size: number;
   readonly contract: ContractVerdict;
   readonly adapters: ReadonlySet<string>;
+  /** Null for none. */
+  readonly planeId: bigint | null;
   readonly draining: boolean;
 }
 
@@ -52,10 +59,13 @@ export interface ContractTerms {
 }
 
 const MAX_DP_RANK = 0xffff_ffff;
+const MAX_PLANE_ID = 2n ** 64n - 1n;
+/** Without leading zeros: one number, one text. */
+const DECIMAL = /^(0|[1-9][0-9]{0,19})$/;
 
 /**
  * Checks a worker's description.
- * @throws ConfigError `worker-id`, `worker-dp-ranks`, `worker-contract`, `worker-adapters`, `worker-draining`
+ * @throws ConfigError `worker-id`, `worker-dp-ranks`, `worker-contract`, `worker-adapters`, `worker-plane-id`, `worker-draining`
  */
 export function checkWorker(info: WorkerInfo, terms: ContractTerms): CheckedWorker {
   if (typeof info !== 'object' || info === null) {
@@ -83,6 +93,7 @@ export function checkWorker(info: WorkerInfo, terms: ContractTerms): CheckedWork
     size,
     contract: contractOf(info, terms),
     adapters: new Set(adapters),
+    planeId: planeIdOf(id, info.planeId),
     draining: checkDraining(id, draining),
   };
 }
@@ -99,6 +110,26 @@ export function checkDraining(id: WorkerId, draining: unknown): boolean {
 /** Whether the value can be a worker's name. */
 export function isWorkerId(value: unknown): value is WorkerId {
   return typeof value === 'string' ? value !== '' : typeof value === 'bigint' || Number.isSafeInteger(value);
+}
+
+/** @throws ConfigError `worker-plane-id` */
+function planeIdOf(id: WorkerId, given: unknown): bigint | null {
+  if (given === null) return null;
+  if (given === undefined) return typeof id === 'string' ? null : planeIdFrom(id);
+  const planeId = planeIdFrom(given);
+  if (planeId !== null) return planeId;
+  throw new ConfigError(
+    'worker-plane-id',
+    `worker ${id}: planeId is ${shown(given)}; give a whole number from 0 to 2^64 − 1, in decimal where it is a text.`,
+  );
+}
+
+/** A worker's number on an event plane as a caller may write it; null for what is none. */
+export function planeIdFrom(given: unknown): bigint | null {
+  const isText = typeof given === 'string' && DECIMAL.test(given);
+  if (!isText && typeof given !== 'bigint' && !Number.isSafeInteger(given)) return null;
+  const planeId = BigInt(given as string | number | bigint);
+  return planeId >= 0n && planeId <= MAX_PLANE_ID ? planeId : null;
 }
 
 /** A worker's name in tables; numbers and texts that read alike stay apart. */

@@ -14,7 +14,10 @@ export interface RankView {
   readonly admission: AdmissionCode;
   /** A sentence where it is not admitted. */
   readonly admissionText: string | null;
+  /** Of this router's own leases. */
   readonly load: RankLoad;
+  /** What other routers said that they have put onto it. */
+  readonly foreignLoad: RankLoad;
   /** It is left out for a while, for its last requests failed. */
   readonly resting: boolean;
   readonly rates: TtftRates;
@@ -29,7 +32,8 @@ export interface WorkerView {
 }
 
 /** All workers, in the order of their ranks' numbers. */
-export function workerViews({ workers, load, health, ttft, latest }: RouterParts): WorkerView[] {
+export function workerViews({ workers, load, foreignLoad, health, ttft, latest }: RouterParts): WorkerView[] {
+  foreignLoad.any(latest.now);
   const views = new Map<string, WorkerView & { ranks: RankView[] }>();
   for (const { rank, source, worker, admission } of workers.slots) {
     const { id, key, draining, adapters } = worker;
@@ -42,6 +46,7 @@ export function workerViews({ workers, load, health, ttft, latest }: RouterParts
       admission: admission.code,
       admissionText: admission.text,
       load: { activeRequests, prefillTokens, decodeBlocks },
+      foreignLoad: foreignLoad.of(rank),
       resting: health.isOut(rank, latest.now),
       rates: ttft.rates(rank),
     });

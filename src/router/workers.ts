@@ -2,7 +2,7 @@
 // stands to the contract in force. A number that becomes free is given to the next rank, so whoever removes a rank must have everything
 // forgotten that is kept under its number before another one is added (router.ts does).
 import type { Contract } from '../contract/descriptor.js';
-import { MoonrouteError } from '../errors.js';
+import { ConfigError, MoonrouteError } from '../errors.js';
 import { publisherKey, type Source } from '../events/worker-events.js';
 import { type Admission, ContractAdmission, type RankAdmission } from './admission.js';
 import { type CheckedWorker, type WorkerId, workerKey } from './worker-info.js';
@@ -27,6 +27,8 @@ export interface ContractInForce {
 export class WorkerTable {
   readonly #workers = new Map<string, { checked: CheckedWorker; slots: Map<number, RankSlot> }>();
   readonly #byRank: (RankSlot | null)[];
+  /** Workers by their numbers on an event plane. */
+  readonly #byPlane = new Map<bigint, CheckedWorker>();
   readonly #admission: ContractAdmission;
   #slots: readonly RankSlot[] = [];
   #inForce: ContractInForce;
@@ -63,14 +65,20 @@ export class WorkerTable {
     return this.#workers.get(workerKey(id))?.slots.get(dpRank);
   }
 
+  /** The worker of that number on an event plane; undefined when there is none. */
+  planeWorker(planeId: bigint): CheckedWorker | undefined {
+    return this.#byPlane.get(planeId);
+  }
+
   /**
    * Adds a worker, or replaces what is known of one: ranks that it still has keep their numbers. Returns those that it no longer has.
-   * @throws MoonrouteError `router-full` when there are not so many numbers left; nothing has changed then
+   * @throws ConfigError `worker-plane-id` for the number of another one; MoonrouteError `router-full` when there are not so many numbers left; nothing has changed then
    */
   set(checked: CheckedWorker): readonly RankSlot[] {
     const before = this.#workers.get(checked.key)?.slots ?? new Map<number, RankSlot>();
     const stays = (dpRank: number) => dpRank >= checked.start && dpRank < checked.start + checked.size;
     this.#refuseOverflow(checked, before.size);
+    this.#refuseTwice(checked);
     const offer = offerOf(checked);
     const removed = [...before.values()].filter(({ source }) => !stays(source.dpRank));
     for (const slot of removed) this.#free(slot);
@@ -81,6 +89,8 @@ export class WorkerTable {
       slots.set(dpRank, slot);
       this.#admission.set(slot.source, offer);
     }
+    this.#forgetPlane(checked.key);
+    if (checked.planeId !== null) this.#byPlane.set(checked.planeId, checked);
     this.#workers.set(checked.key, { checked, slots });
     this.#refresh();
     return removed;
@@ -90,6 +100,7 @@ export class WorkerTable {
   remove(id: WorkerId): readonly RankSlot[] {
     const removed = this.ranksOf(id);
     for (const slot of removed) this.#free(slot);
+    this.#forgetPlane(workerKey(id));
     this.#workers.delete(workerKey(id));
     this.#refresh();
     return removed;
@@ -115,6 +126,20 @@ export class WorkerTable {
       'router-full',
       `worker ${id} has ${size} ranks, and ${free} of the router's ${total} are free for it. Make the router with more (index.ranks), or remove workers that have left.`,
     );
+  }
+
+  #refuseTwice({ id, key, planeId }: CheckedWorker): void {
+    const other = planeId === null ? undefined : this.#byPlane.get(planeId);
+    if (other === undefined || other.key === key) return;
+    throw new ConfigError(
+      'worker-plane-id',
+      `worker ${id}: planeId ${planeId} is that of worker ${other.id}; give each the number under which its events are published.`,
+    );
+  }
+
+  #forgetPlane(key: string): void {
+    const planeId = this.#workers.get(key)?.checked.planeId ?? null;
+    if (planeId !== null) this.#byPlane.delete(planeId);
   }
 
   /** Gives a rank the lowest free number: small numbers keep what is kept by number small. */

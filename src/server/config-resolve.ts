@@ -14,7 +14,7 @@ export function resolved(
   { $schema, ...document }: ConfigDocument,
   { folder = '.', env = {} }: ConfigPlace,
 ): ServerConfig {
-  const { listen, tokenizer, auth, curve, sharedCache, workers } = document;
+  const { listen, tokenizer, auth, curve, eventPlane, sharedCache, workers } = document;
   const key = (path: string) => (secret: Secret, at: number) =>
     secretOf(secret, `${path}.${at}`, env, KEY_PATTERN, KEY_WORDS);
   return {
@@ -45,6 +45,14 @@ export function resolved(
       clientKeys: auth.clientKeys.map(key('auth.clientKeys')),
       adminKeys: auth.adminKeys.map(key('auth.adminKeys')),
     },
+    eventPlane:
+      eventPlane === null
+        ? null
+        : {
+            ...eventPlane,
+            url: planeUrlOf(eventPlane.url, env),
+            tls: eventPlane.tls === null ? null : filesOf(eventPlane.tls, folder),
+          },
     curve:
       curve === null
         ? null
@@ -53,6 +61,21 @@ export function resolved(
             secretKey: secretOf(curve.secretKey, 'curve.secretKey', env, CURVE_PATTERN, CURVE_WORDS),
           },
   };
+}
+
+type PlaneTls = NonNullable<NonNullable<ConfigDocument['eventPlane']>['tls']>;
+
+function filesOf({ caFile, certFile, keyFile }: PlaneTls, folder: string): PlaneTls {
+  const from = (name: string | null) => (name === null ? null : resolve(folder, name));
+  return { caFile: from(caFile), certFile: from(certFile), keyFile: from(keyFile) };
+}
+
+function planeUrlOf(
+  url: NonNullable<ConfigDocument['eventPlane']>['url'],
+  env: Readonly<Record<string, string | undefined>>,
+): string | string[] {
+  if (typeof url === 'string' || Array.isArray(url)) return url;
+  return secretOf(url, 'eventPlane.url', env, /^(nats|tls|tcp):\/\/\S+$/, 'a URL of the plane');
 }
 
 /** An address without a slash at its end. */

@@ -2,10 +2,13 @@
 import { isIP, isIPv4 } from 'node:net';
 import { shown } from '../contract/descriptor.js';
 import { ConfigError } from '../errors.js';
+import { readAddresses } from '../live/plane/transport/address.js';
 import { parseEndpoint } from '../live/zmtp/endpoint.js';
 import type { ServerConfig } from './config.js';
+import { withoutPassword } from './config-refusal.js';
 import { MOST_RANKS } from './config-router.js';
 import { refuseOpen } from './http/auth.js';
+import { planeIdOf } from './plane.js';
 
 const MAX_PORT = 65_535;
 type Worker = ServerConfig['workers'][number];
@@ -13,7 +16,8 @@ type Worker = ServerConfig['workers'][number];
 /**
  * Holds the settings against each other.
  * @throws ConfigError `tenant-not-supported`, `masters-without-type`, `hashing-without-type`, `trust-seed-learned`, `master-http`, `endpoint`,
- *   `address`, `worker-id-twice`, `replay-without-events`, `endpoints-per-rank`, `too-many-ranks`, `network`, `key-twice`, `open-to-all`
+ *   `address`, `worker-id-twice`, `replay-without-events`, `endpoints-per-rank`, `too-many-ranks`,
+ *   `plane-…` (`refusePlane`), `network`, `key-twice`, `open-to-all`
  */
 export function refuseContradictions(config: ServerConfig): void {
   refuseStore(config);
@@ -28,6 +32,7 @@ export function refuseContradictions(config: ServerConfig): void {
     ids.add(worker.id);
     refuseWorker(worker, `workers.${at}`);
   }
+  refusePlane(config);
   const ranks = config.workers.reduce((sum, { dpRanks }) => sum + dpRanks.size, 0);
   if (ranks > MOST_RANKS) {
     throw new ConfigError(
@@ -84,6 +89,86 @@ function refuseStore({ sharedCache: { type, tenant, masters, hashing, trustSeed 
       );
     }
   }
+}
+
+/**
+ * @throws ConfigError `plane-without-model`, `plane-url`, `plane-load-times`, `plane-load-sockets`, `endpoint`, `plane-without-event-plane`,
+ *   `plane-and-events`, `plane-worker-id`, `plane-worker-id-twice`
+ */
+function refusePlane({ eventPlane, workers, model }: ServerConfig): void {
+  if (eventPlane !== null) refuseEventPlane(eventPlane, model);
+  const ids = new Map<bigint, number>();
+  for (const [at, worker] of workers.entries()) {
+    if (worker.plane === null) continue;
+    const path = `workers.${at}.plane`;
+    if (eventPlane === null) {
+      throw new ConfigError(
+        'plane-without-event-plane',
+        `${path} is given, and eventPlane is null; say in eventPlane.url where the plane is, or give the worker's events instead.`,
+      );
+    }
+    if (worker.events !== null) {
+      throw new ConfigError(
+        'plane-and-events',
+        `${path} is given, and workers.${at}.events is ${shown(worker.events)}: its events would be counted twice; give one of them.`,
+      );
+    }
+    const id = planeIdOf(worker);
+    if (id === null) {
+      throw new ConfigError(
+        'plane-worker-id',
+        `${path}.workerId is ${shown(worker.plane.workerId)}, and the worker's id ${shown(worker.id)} is no number on a plane; give ${path}.workerId, as its publisher has it: a whole number from 0 to 2^64 - 1.`,
+      );
+    }
+    const other = ids.get(id);
+    if (other !== undefined) {
+      throw new ConfigError(
+        'plane-worker-id-twice',
+        `${path}.workerId is ${id}, which workers.${other} has; give each the number under which its own publisher sends.`,
+      );
+    }
+    ids.set(id, at);
+  }
+}
+
+function refuseEventPlane({ url, load }: NonNullable<ServerConfig['eventPlane']>, model: string | null): void {
+  if (model === null) {
+    throw new ConfigError(
+      'plane-without-model',
+      'eventPlane is given, and model is null, by which the plane is named; set model as the publishers have it.',
+    );
+  }
+  const { every, atLeast, goodFor, bind, peers } = load;
+  if (every > atLeast || atLeast >= goodFor) {
+    throw new ConfigError(
+      'plane-load-times',
+      `eventPlane.load has every ${every}, atLeast ${atLeast}, goodFor ${goodFor}; give them in rising order, goodFor above atLeast.`,
+    );
+  }
+  let isZmq: boolean;
+  try {
+    isZmq = Array.isArray(readAddresses(url));
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const seen = [url].flat().map(withoutPassword);
+    throw new ConfigError(
+      error.code,
+      `eventPlane.url is ${shown(seen.length === 1 ? seen[0] : seen)}: ${withoutPassword(error.message)}`,
+    );
+  }
+  if (!isZmq && (bind !== null || peers.length > 0)) {
+    throw new ConfigError(
+      'plane-load-sockets',
+      `eventPlane.load.${bind === null ? 'peers' : 'bind'} is given, and the plane is NATS, which carries load itself; leave it out.`,
+    );
+  }
+  if (bind !== null && parseBind(bind) === null) refuseEndpoint(bind, 'eventPlane.load.bind');
+  for (const [at, peer] of peers.entries()) refuseEndpoint(peer, `eventPlane.load.peers.${at}`);
+}
+
+/** To bind, port 0 takes any. */
+function parseBind(endpoint: string): string | null {
+  return /^tcp:\/\/.+:0$/.test(endpoint) ? endpoint : null;
 }
 
 function refuseWorker({ url, events, replay, dpRanks }: Worker, path: string): void {

@@ -18,6 +18,12 @@ const MAX_WORKERS = 1024;
 const MAX_MASTERS = 16;
 const MAX_NETWORKS = 256;
 const MAX_KEYS = 256;
+/** Other routers, as many as the router keeps the load of. */
+const MAX_PEERS = 64;
+/** What is put behind it must have room. */
+const MAX_ROUTER_NAME = 200;
+const PLANE_ID_WORDS = 'a whole number from 0 to 2^64 - 1, in decimal where it is a text';
+const MAX_GOOD_FOR_WORDS = 'a whole number from 1 to 60000 (milliseconds)';
 /** A rank for each of the router's: see `index.ranks` there. */
 const MAX_RANKS = 1024;
 /** Longest time that is asked for anywhere, in milliseconds: a day. */
@@ -66,11 +72,16 @@ const sockets = (what: string) =>
 
 const fileName = () => text('the name of a file', /\S/, MAX_FILE_NAME);
 const VARIABLE = 'the name of an environment variable';
+const envName = () => object({ env: text(VARIABLE, /^[A-Za-z_][A-Za-z0-9_]*$/) });
 /** A secret: the text itself, or the environment variable that holds it. */
 const secret = (words: string, pattern: RegExp) =>
-  z.union([text(words, pattern), object({ env: text(VARIABLE, /^[A-Za-z_][A-Za-z0-9_]*$/) })], {
+  z.union([text(words, pattern), envName()], {
     error: `${words}, or {"env": NAME} with ${VARIABLE} that holds it`,
   });
+
+const PLANE_ADDRESS = '[^\\s@/]+|[^\\s@/]+@[^\\s@/]+';
+const PLANE_WORDS = 'nats://HOST:PORT, tls://HOST:PORT, or tcp://HOST:PORT of a publisher';
+const planeUrl = () => text(PLANE_WORDS, new RegExp(`^(nats|tls|tcp)://(${PLANE_ADDRESS})$`));
 
 /** What a bearer key may be: it has to stand in a header. */
 export const KEY_PATTERN = /^[!-~]+$/;
@@ -166,6 +177,65 @@ const worker = object({
     .prefault({})
     .describe('Its data-parallel ranks.'),
   contract,
+  plane: object({
+    workerId: z
+      .union([whole(0, Number.MAX_SAFE_INTEGER), text(PLANE_ID_WORDS, /^(0|[1-9][0-9]{0,19})$/)], {
+        error: PLANE_ID_WORDS,
+      })
+      .nullable()
+      .default(null)
+      .describe('Its number on the plane. By default its id, where that is a whole number.'),
+  })
+    .nullable()
+    .default(null)
+    .describe('Its events come over the event plane (eventPlane) instead of from its own socket.'),
+});
+
+const eventPlane = object({
+  url: z
+    .union([planeUrl(), listOf(planeUrl(), `a list of ${PLANE_WORDS}`, MAX_WORKERS).min(1), envName()], {
+      error: `${PLANE_WORDS}; a list of them; or {"env": NAME} with ${VARIABLE} that holds it`,
+    })
+    .describe(
+      'NATS servers of one cluster, or the publishers of ZMQ (tcp://HOST:PORT, with ?recover=PORT where questions are answered elsewhere than one port above). With a password, keep it in the environment.',
+    ),
+  name: text('a name without spaces or control characters', /^[!-~]+$/, MAX_ROUTER_NAME)
+    .nullable()
+    .default(null)
+    .describe(
+      'This router’s name among others; something that is new at every start is put behind it. By default the host’s.',
+    ),
+  tls: object({
+    caFile: fileName().nullable().default(null),
+    certFile: fileName().nullable().default(null),
+    keyFile: fileName().nullable().default(null),
+  })
+    .nullable()
+    .default(null)
+    .describe('Files (PEM) for tls://; relative to the configuration file.'),
+  retention: object({
+    maxAge: whole(100, 30 * MAX_TIME, ' (milliseconds)').default(600_000),
+    maxBytes: whole(MiB, 2 ** 50).default(1024 * MiB),
+    maxMessages: whole(1, 1_000_000_000).default(1_000_000),
+  })
+    .prefault({})
+    .describe('How much the model’s stream keeps, where this router is the first to make it (NATS).'),
+  load: object({
+    share: flag().default(true).describe('Tell other routers of the open requests here, and count theirs as load.'),
+    every: time(1).default(50).describe('Least time between two reports, in milliseconds.'),
+    atLeast: time(1).default(1000).describe('Longest time between two, in milliseconds.'),
+    goodFor: time(1)
+      .max(60_000, MAX_GOOD_FOR_WORDS)
+      .default(3000)
+      .describe('How long a report holds, in milliseconds.'),
+    bind: z
+      .union([socket(), z.null()], { error: `${SOCKET_WORDS}; or null` })
+      .default(null)
+      .describe('Over ZMQ: where this router tells its load.'),
+    peers: listOf(socket(), `a list of ${SOCKET_WORDS}`, MAX_PEERS)
+      .default([])
+      .describe('Over ZMQ: where the other routers tell theirs.'),
+  }).prefault({}),
 });
 
 const registration = object({
@@ -228,6 +298,10 @@ export const configSchema = object({
   strictContracts: flag().default(false).describe('Any disagreement about contracts: no shared credit at all.'),
   role: oneOf(['aggregated', 'prefill', 'decode']).default('aggregated').describe('What the workers do.'),
   workers: listOf(worker, 'a list of workers', MAX_WORKERS).default([]),
+  eventPlane: eventPlane
+    .nullable()
+    .default(null)
+    .describe('An event plane: the events of workers that have a plane, and the load of other routers.'),
   registration: registration.prefault({}),
   provenance: object({
     route: flag().default(false).describe('POST /route may claim that a prompt is text alone.'),

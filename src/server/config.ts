@@ -11,9 +11,12 @@ import { type ConfigDocument, type ConfigInput, configSchema } from './config-sc
 export type { ConfigInput };
 
 /** The configuration in force: every default filled in, file names absolute, secrets looked up. */
-export type ServerConfig = Omit<ConfigDocument, '$schema' | 'auth' | 'curve'> & {
+export type ServerConfig = Omit<ConfigDocument, '$schema' | 'auth' | 'curve' | 'eventPlane'> & {
   readonly auth: { readonly clientKeys: readonly string[]; readonly adminKeys: readonly string[] };
   readonly curve: { readonly serverKey: string; readonly publicKey: string; readonly secretKey: string } | null;
+  readonly eventPlane:
+    | (Omit<NonNullable<ConfigDocument['eventPlane']>, 'url'> & { readonly url: string | readonly string[] })
+    | null;
 };
 
 /** Where a document comes from. */

@@ -1,6 +1,8 @@
 // What is read of router, streams, registry and prompts whenever metrics are asked for: each family with its name, meaning, labels and source. One
 // table, so that nothing is shown that is not listed here (or, of requests as they end, in metrics-requests.ts).
 import type { LiveStatus } from '../live/live-streams.js';
+import type { PlaneStatus } from '../live/plane/route/plane-streams.js';
+import type { PlaneRankStatus } from '../live/plane/route/rank-stream.js';
 import type { WorkerStreamStatus } from '../live/worker-stream.js';
 import type { RouterStats } from '../router/router.js';
 import type { RankView, WorkerView } from '../router/worker-views.js';
@@ -14,6 +16,8 @@ export interface Snapshot {
   readonly stats: RouterStats;
   readonly workers: readonly WorkerView[];
   readonly live: LiveStatus;
+  /** Null without an event plane. */
+  readonly plane: PlaneStatus | null;
   readonly registered: readonly RegisteredWorker[];
   readonly prompts: PromptStats;
   readonly derivation: DerivationView;
@@ -99,6 +103,28 @@ function streamTally(name: string, help: string, counts: (stream: WorkerStreamSt
     kind: 'counter',
     labels: ['worker', 'dp_rank', 'cause'],
     read: ({ live }) => live.workers.flatMap((stream) => byCode(rankLabels(stream), counts(stream))),
+  };
+}
+
+/** One series a rank of the event plane. */
+function planeRank(kind: Family['kind'], name: string, help: string, value: (rank: PlaneRankStatus) => number): Family {
+  return {
+    name,
+    help,
+    kind,
+    labels: ['worker', 'dp_rank'],
+    read: ({ plane }) => plane?.ranks.map((rank) => ({ labels: rankLabels(rank), value: value(rank) })) ?? [],
+  };
+}
+
+/** The same by code. */
+function planeTally(name: string, help: string, label: Label, counts: (rank: PlaneRankStatus) => Tally): Family {
+  return {
+    name,
+    help,
+    kind: 'counter',
+    labels: ['worker', 'dp_rank', label],
+    read: ({ plane }) => plane?.ranks.flatMap((rank) => byCode(rankLabels(rank), counts(rank))) ?? [],
   };
 }
 
@@ -274,6 +300,21 @@ const WORKERS: readonly Family[] = [
     'KV blocks of the requests that the rank serves',
     ({ load }) => load.decodeBlocks,
   ),
+  rankGauge(
+    'moonroute_rank_foreign_active_requests',
+    'Requests that other routers have sent to the rank, as they report',
+    ({ foreignLoad }) => foreignLoad.activeRequests,
+  ),
+  rankGauge(
+    'moonroute_rank_foreign_prefill_tokens',
+    'Prompt tokens of other routers’ requests that the rank has yet to prefill',
+    ({ foreignLoad }) => foreignLoad.prefillTokens,
+  ),
+  rankGauge(
+    'moonroute_rank_foreign_decode_blocks',
+    'KV blocks of other routers’ requests that the rank serves',
+    ({ foreignLoad }) => foreignLoad.decodeBlocks,
+  ),
   rankGauge('moonroute_rank_resting', '1 while the rank is left out, for its last requests failed', ({ resting }) =>
     Number(resting),
   ),
@@ -442,6 +483,115 @@ const STREAMS: readonly Family[] = [
     'moonroute_removed_blocks_total',
     'Blocks taken out of the index',
     ({ stats }) => stats.gpuEvents.removedBlocks,
+  ),
+];
+
+/** The event plane: nothing is shown without one. */
+const PLANE: readonly Family[] = [
+  one('gauge', 'moonroute_plane_connected', '1 while all connections of the event plane stand', ({ plane }) =>
+    plane === null ? null : Number(plane.trouble === null),
+  ),
+  tally(
+    'moonroute_plane_notices_total',
+    'What the event plane’s transport told of itself',
+    'cause',
+    ({ plane }) => plane?.notices,
+  ),
+  one(
+    'counter',
+    'moonroute_plane_foreign_batches_total',
+    'Batches of ranks that this router does not have',
+    ({ plane }) => plane?.foreign,
+  ),
+  tally('moonroute_plane_events_total', 'Events of the plane, by what became of them', 'outcome', ({ stats, plane }) =>
+    plane === null ? null : stats.planeEvents.events,
+  ),
+  tally(
+    'moonroute_plane_untaught_events_total',
+    'Eligible stored events of the plane that taught nothing',
+    'reason',
+    ({ stats, plane }) => (plane === null ? null : stats.planeEvents.notTaught),
+  ),
+  planeRank('gauge', 'moonroute_plane_rank_warm', '1 while the rank’s contents are known whole', ({ warm }) =>
+    Number(warm),
+  ),
+  planeRank(
+    'gauge',
+    'moonroute_plane_rank_lag_events',
+    'Events that were heard of and are not applied',
+    ({ lag }) => lag,
+  ),
+  planeRank(
+    'gauge',
+    'moonroute_plane_rank_waiting_events',
+    'Live events that wait for a recovery',
+    ({ buffered }) => buffered,
+  ),
+  planeRank('counter', 'moonroute_plane_rank_applied_events_total', 'Events applied', ({ counts }) => counts.applied),
+  planeRank(
+    'counter',
+    'moonroute_plane_rank_recovered_events_total',
+    'Of the events applied, those that a recovery brought',
+    ({ counts }) => counts.recovered,
+  ),
+  planeRank(
+    'counter',
+    'moonroute_plane_rank_duplicate_events_total',
+    'Events that came twice',
+    ({ counts }) => counts.duplicates,
+  ),
+  planeRank(
+    'counter',
+    'moonroute_plane_rank_dropped_events_total',
+    'Live events dropped while they waited for a recovery',
+    ({ counts }) => counts.dropped,
+  ),
+  planeRank('counter', 'moonroute_plane_rank_gaps_total', 'Times that events were missed', ({ counts }) => counts.gaps),
+  planeRank(
+    'counter',
+    'moonroute_plane_rank_lives_total',
+    'Publishers that were seen to begin anew',
+    ({ counts }) => counts.lives,
+  ),
+  planeTally('moonroute_plane_recoveries_total', 'Recoveries begun, by cause', 'cause', ({ recoveries }) => recoveries),
+  planeTally(
+    'moonroute_plane_recovery_attempts_total',
+    'What attempts to recover came to',
+    'outcome',
+    ({ outcomes }) => outcomes,
+  ),
+  planeTally(
+    'moonroute_plane_rebuilds_total',
+    'Times that the rank’s index part was emptied',
+    'cause',
+    ({ rebuilds }) => rebuilds,
+  ),
+  planeTally(
+    'moonroute_plane_unreadable_total',
+    'Batches and events that could not be read',
+    'code',
+    ({ unreadable }) => unreadable,
+  ),
+  one(
+    'counter',
+    'moonroute_load_reports_sent_total',
+    'Load reports sent to other routers',
+    ({ plane }) => plane?.load?.sent,
+  ),
+  tally(
+    'moonroute_load_reports_total',
+    'Load reports of other routers, by what became of them',
+    'outcome',
+    ({ stats, plane }) => (plane?.load == null ? null : stats.foreignLoad.reports),
+  ),
+  one('gauge', 'moonroute_foreign_routers', 'Other routers whose load is counted', ({ stats, plane }) =>
+    plane?.load == null ? null : stats.foreignLoad.routers,
+  ),
+  one(
+    'counter',
+    'moonroute_foreign_routers_lost_total',
+    'Other routers that fell silent; their load was returned',
+    ({ stats, plane }) => (plane?.load == null ? null : stats.foreignLoad.expired),
   ),
 ];
 
@@ -623,6 +773,7 @@ export const FAMILIES: readonly Family[] = [
   ...WORKERS,
   ...LEASES,
   ...STREAMS,
+  ...PLANE,
   ...STORE,
   ...DERIVATION,
   ...INDEX,
@@ -632,7 +783,7 @@ function byCode(labels: readonly string[], counts: Tally): Sample[] {
   return Object.entries(counts).map(([code, value]) => ({ labels: [...labels, code], value }));
 }
 
-function rankLabels({ id, dpRank }: WorkerStreamStatus): string[] {
+function rankLabels({ id, dpRank }: Pick<WorkerStreamStatus, 'id' | 'dpRank'>): string[] {
   return [workerLabel(id), String(dpRank)];
 }
 

@@ -3,6 +3,7 @@
 import { setImmediate } from 'node:timers';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { LiveStreams } from '../live/live-streams.js';
+import type { PlaneStreams } from '../live/plane/route/plane-streams.js';
 import type { Router } from '../router/router.js';
 import { derivationOf, type HashingConfig, LEARNED } from './derivation.js';
 import { FAMILIES, type Family, type Label, type Snapshot } from './metrics-families.js';
@@ -15,6 +16,8 @@ import type { PromptReader, RequestObserver, WorkerRegistry } from './types.js';
 export interface MetricsSources {
   readonly router: Pick<Router, 'stats' | 'workers' | 'contract'>;
   readonly live: Pick<LiveStreams, 'status'>;
+  /** Default none. */
+  readonly plane?: Pick<PlaneStreams, 'status'> | null;
   readonly registry: Pick<WorkerRegistry, 'list'>;
   readonly prompts: Pick<PromptReader, 'stats'>;
   /** Default: hashes are learned. */
@@ -67,12 +70,20 @@ export function createMetrics(sources: MetricsSources): Metrics {
   };
 }
 
-function snapshotOf({ router, live, registry, prompts, sharedCache = LEARNED }: MetricsSources): Snapshot {
+function snapshotOf({
+  router,
+  live,
+  plane = null,
+  registry,
+  prompts,
+  sharedCache = LEARNED,
+}: MetricsSources): Snapshot {
   const stats = router.stats();
   return {
     stats,
     workers: router.workers(),
     live: live.status(),
+    plane: plane?.status() ?? null,
     registered: registry.list(),
     prompts: prompts.stats(),
     derivation: derivationOf(stats, router.contract, sharedCache),

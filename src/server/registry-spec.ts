@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { shown } from '../contract/descriptor.js';
 import { MoonrouteError } from '../errors.js';
 import { parseEndpoint } from '../live/zmtp/endpoint.js';
+import { planeIdFrom } from '../router/worker-info.js';
 import { isAbsent, isMap } from '../wire/values.js';
 import type { WorkerSpec } from './types.js';
 
@@ -14,7 +15,7 @@ const MAX_TOPIC = 1024;
 const MAX_RANKS = 1024;
 const MAX_FILE_NAME = 4096;
 
-const FIELDS = ['id', 'url', 'events', 'replay', 'topic', 'dpRanks', 'contract'];
+const FIELDS = ['id', 'url', 'events', 'replay', 'topic', 'dpRanks', 'contract', 'plane'];
 
 /**
  * Checks a worker. Only the configuration may name files and sockets of this machine.
@@ -35,6 +36,8 @@ export function checkSpec(given: unknown, configured: boolean): WorkerSpec {
   const events = endpointsOf(id, 'events', given['events'], ranks.size, configured);
   const replay = endpointsOf(id, 'replay', given['replay'], ranks.size, configured);
   if (events === null && replay !== null) throw wrong('replay', replay, 'give events as well', id);
+  const plane = planeOf(id, given['plane']);
+  if (plane !== null && events !== null) throw wrong('plane', given['plane'], 'give it or events, not both', id);
   return {
     id,
     url: urlOf(id, url),
@@ -43,6 +46,7 @@ export function checkSpec(given: unknown, configured: boolean): WorkerSpec {
     topic: topic ?? '',
     dpRanks: ranks,
     contract: contractOf(id, contract, configured),
+    ...(plane === null ? {} : { plane }),
   };
 }
 
@@ -125,6 +129,16 @@ function contractOf(id: string, given: unknown, configured: boolean): WorkerSpec
   }
   const file = configured ? ', {"file": NAME}' : '';
   throw wrong('contract', given, `give "endpoint", {"inline": {…}}${file}, or null`, id);
+}
+
+function planeOf(id: string, given: unknown): NonNullable<WorkerSpec['plane']> | null {
+  if (isAbsent(given)) return null;
+  const isKnown = isMap(given) && Object.keys(given).every((key) => key === 'workerId');
+  const workerId = isKnown ? (given['workerId'] ?? null) : null;
+  if (isKnown && planeIdFrom(workerId ?? id) !== null) {
+    return { workerId: workerId as string | number | null };
+  }
+  throw wrong('plane', given, 'give {workerId}, its number on the event plane: 0 to 2^64 - 1, in decimal', id);
 }
 
 function isWhole(value: unknown, least: number, most: number): value is number {

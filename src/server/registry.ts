@@ -4,10 +4,12 @@ import { readFile, stat } from 'node:fs/promises';
 import { MoonrouteError } from '../errors.js';
 import { type Clock, systemClock } from '../live/clock.js';
 import type { LiveStreams } from '../live/live-streams.js';
+import type { PlaneStreams } from '../live/plane/route/plane-streams.js';
 import type { Router } from '../router/router.js';
 import type { WorkerId } from '../router/worker-info.js';
 import type { ServerConfig } from './config.js';
 import { MOST_RANKS } from './config-router.js';
+import { planeIdOf } from './plane.js';
 import { pinned, type Resolve, systemResolve } from './registry-address.js';
 import { firstModel, ListedNames, type ModelNames, sortModels } from './registry-models.js';
 import { checkSpec } from './registry-spec.js';
@@ -18,6 +20,8 @@ import type { RegisteredWorker, ServerLog, WorkerRegistry, WorkerSpec } from './
 export interface RegistryOptions {
   readonly router: Router;
   readonly live: LiveStreams;
+  /** Default none. */
+  readonly plane?: PlaneStreams | null;
   readonly config: Pick<ServerConfig, 'model' | 'registration'>;
   readonly log: ServerLog;
   /** Default the platform's. */
@@ -68,6 +72,7 @@ interface Entry {
 class Registry implements WorkerRegistry {
   readonly #router: Router;
   readonly #live: LiveStreams;
+  readonly #plane: PlaneStreams | null;
   readonly #options: RegistryOptions;
   readonly #log: ServerLog;
   readonly #clock: Clock;
@@ -88,6 +93,7 @@ class Registry implements WorkerRegistry {
     this.#options = options;
     this.#router = options.router;
     this.#live = options.live;
+    this.#plane = options.plane ?? null;
     this.#log = options.log;
     this.#clock = options.clock ?? systemClock;
     this.#model = options.config.model;
@@ -112,6 +118,7 @@ class Registry implements WorkerRegistry {
 
   async add(given: WorkerSpec, configured = false): Promise<RegisteredWorker> {
     const checked = checkSpec(given, configured);
+    this.#refuseTwice(checked);
     this.#refuseFull([checked], new Set());
     return this.#add(checked, configured);
   }
@@ -120,6 +127,7 @@ class Registry implements WorkerRegistry {
   async #add(checked: WorkerSpec, configured: boolean): Promise<RegisteredWorker> {
     const { id } = checked;
     if (this.#closed) throw new MoonrouteError('registry-closed', 'the registry is closed; no worker can be added.');
+    this.#refusePlane(checked);
     const attempt: Attempt = { ranks: checked.dpRanks.size };
     this.#adding.set(id, attempt);
     try {
@@ -149,7 +157,7 @@ class Registry implements WorkerRegistry {
     if (entry === undefined) return isAdding;
     this.#entries.delete(key);
     void entry.watch.close();
-    this.#live.removeWorker(key);
+    this.#forgetStreams(entry.spec);
     this.#settleModels();
     this.#log.info({ worker: key }, 'worker removed');
     return true;
@@ -209,7 +217,8 @@ class Registry implements WorkerRegistry {
     this.#settleModels();
     try {
       // Without events there are no streams that would replace those of before.
-      if (before?.spec.events != null && spec.events === null) this.#live.removeWorker(spec.id);
+      const isLeft = (name: 'events' | 'plane') => before?.spec[name] != null && spec[name] == null;
+      if (before !== undefined && (isLeft('events') || isLeft('plane'))) this.#forgetStreams(before.spec);
       this.#tellRouter(entry, true);
     } catch (error) {
       if (before === undefined) this.#entries.delete(spec.id);
@@ -228,6 +237,33 @@ class Registry implements WorkerRegistry {
         noContract: lackOf(spec, entry.watch.facts),
       },
       before === undefined ? 'worker added' : 'worker replaced',
+    );
+  }
+
+  #forgetStreams({ id, plane }: WorkerSpec): void {
+    if (plane == null || this.#plane === null) this.#live.removeWorker(id);
+    else this.#plane.removeWorker(id);
+  }
+
+  /** Refuses a worker of an event plane where there is none: one that a reload brings, before the restart that its plane needs, as well. */
+  #refusePlane({ id, plane }: WorkerSpec): void {
+    if (plane == null || this.#plane !== null) return;
+    throw new MoonrouteError(
+      'worker-spec',
+      `worker ${id}: plane is given, and this router has no event plane; configure eventPlane and restart, or give the worker's events.`,
+    );
+  }
+
+  #refuseTwice(spec: WorkerSpec): void {
+    const planeId = planeIdOf(spec);
+    if (planeId === null) return;
+    const other = [...this.#entries.values()].find(
+      (entry) => entry.spec.id !== spec.id && planeIdOf(entry.spec) === planeId,
+    );
+    if (other === undefined) return;
+    throw new MoonrouteError(
+      'worker-spec',
+      `worker ${spec.id}: plane.workerId ${planeId} is that of worker ${other.spec.id}; give each its own publisher's.`,
     );
   }
 
@@ -438,12 +474,14 @@ class Registry implements WorkerRegistry {
 
   /** @param anew its streams begin anew, too */
   #tellRouter(entry: Entry, anew: boolean): void {
-    const { id, events, replay, topic, dpRanks, contract } = entry.spec;
+    const { id, events, replay, topic, dpRanks, contract, plane } = entry.spec;
     const descriptor = contract === 'endpoint' ? entry.watch.facts.descriptor : entry.descriptor;
     const { adapters } = entry.names;
     const draining = entry.drained || !this.#serves(entry);
-    const info = { id, dpRanks, adapters, draining, ...(descriptor === undefined ? {} : { descriptor }) };
-    if (anew && events !== null) this.#live.addWorker({ ...info, events, replay, topic });
+    const planeId = planeIdOf(entry.spec);
+    const info = { id, dpRanks, adapters, draining, planeId, ...(descriptor === undefined ? {} : { descriptor }) };
+    if (anew && plane != null && planeId !== null && this.#plane !== null) this.#plane.addWorker({ ...info, planeId });
+    else if (anew && events !== null) this.#live.addWorker({ ...info, events, replay, topic });
     else this.#router.addWorker(info);
     entry.inRouter = true;
     entry.draining = draining;

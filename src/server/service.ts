@@ -10,6 +10,7 @@ import { watchDerivation } from './derivation-watch.js';
 import { Activity } from './http/activity.js';
 import { listen } from './http/listen.js';
 import { createMetrics } from './metrics.js';
+import { openPlane } from './plane.js';
 import { createPromptReader } from './prompts.js';
 import { createRegistry } from './registry.js';
 import type { ServerLog, Service, WorkerRegistry } from './types.js';
@@ -71,18 +72,21 @@ export async function startService(config: ServerConfig, { log, signal }: StartO
       log: (level, text) => log[level]({ part: 'live' }, text),
     });
     open.push(() => live.close());
-    const registry = createRegistry({ router, live, config, log });
+    const plane = await openPlane(router, config, log);
+    open.push(() => plane?.close());
+    const registry = createRegistry({ router, live, plane, config, log });
     open.push(() => registry.close());
     await registry.reload(config.workers, signal);
     const prompts = createPromptReader({ config, registry, log });
     if (reading.reads) open.push(watchDerivation({ router, sharedCache, log }));
-    const metrics = createMetrics({ router, live, registry, prompts, sharedCache });
+    const metrics = createMetrics({ router, live, plane, registry, prompts, sharedCache });
     const console = createConsole({ router, live, registry, prompts, sharedCache });
     const activity = new Activity();
     const service: Service = {
       config,
       router,
       live,
+      plane,
       registry,
       prompts,
       observers: [metrics.observer, console.observer],

@@ -1,6 +1,7 @@
 // What the server's rooms say to each other: a checked configuration, workers with their addresses, prompts with their provenance, and what became
 // of a request. Each room is made with what it needs of these, and knows no other.
 import type { LiveStreams } from '../live/live-streams.js';
+import type { PlaneStreams } from '../live/plane/route/plane-streams.js';
 import type { Decision } from '../router/decision.js';
 import type { Router } from '../router/router.js';
 import type { WorkerId } from '../router/worker-info.js';
@@ -25,6 +26,8 @@ export interface WorkerSpec {
   readonly dpRanks: { readonly start: number; readonly size: number };
   /** The descriptor itself; or where to get it: `endpoint` asks the worker's `/moonroute/descriptor`; null for none. */
   readonly contract: { readonly inline: unknown } | { readonly file: string } | 'endpoint' | null;
+  /** Its events come over the event plane, under that number (null: its id). Default: they do not. */
+  readonly plane?: { readonly workerId: number | string | null } | null;
 }
 
 /** A registered worker, as it stands. */
@@ -164,6 +167,8 @@ export interface Service {
   readonly config: import('./config.js').ServerConfig;
   readonly router: Router;
   readonly live: LiveStreams;
+  /** Null, or left out, without an event plane. */
+  readonly plane?: PlaneStreams | null;
   readonly registry: WorkerRegistry;
   readonly prompts: PromptReader;
   readonly observers: readonly RequestObserver[];

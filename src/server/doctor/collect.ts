@@ -6,11 +6,13 @@ import { ConfigError, MoonrouteError } from '../../errors.js';
 import { WorkerEvents } from '../../events/worker-events.js';
 import { type Clock, systemClock } from '../../live/clock.js';
 import type { CurveOptions } from '../../live/zmtp/socket.js';
+import { planeSubscriber } from '../plane.js';
 import { smallPrompt } from './completion.js';
-import type { DoctorTarget, Evidence, StoreEvidence } from './evidence.js';
+import type { DoctorTarget, Evidence, PlaneRankEvidence, StoreEvidence } from './evidence.js';
 import { MasterWatch } from './master-watch.js';
 import type { CollectParts, Tokenises } from './parts.js';
 import { pause } from './pause.js';
+import { askPlane } from './plane-ask.js';
 import { requiredPrefixes } from './required-prefixes.js';
 import { WorkerWatch } from './worker-watch.js';
 
@@ -107,11 +109,17 @@ class Watches {
   async evidence(seconds: number): Promise<Evidence> {
     const store = this.#target.sharedCache.type === 'none' ? null : await this.#store();
     const workers = await Promise.all(this.#workers.map((worker) => worker.evidence()));
-    return { target: this.#target, seconds, workers, store };
+    return { target: this.#target, seconds, workers, store, plane: await this.#plane() };
   }
 
   close(): void {
     for (const watch of [...this.#workers, ...this.#masters]) watch.close();
+  }
+
+  async #plane(): Promise<readonly PlaneRankEvidence[]> {
+    const { eventPlane = null, model, workers } = this.#target;
+    if (eventPlane === null || workers.every(({ plane }) => plane == null)) return [];
+    return askPlane(await planeSubscriber(eventPlane, model!, false), workers);
   }
 
   async #store(): Promise<StoreEvidence> {

@@ -4,6 +4,7 @@ import type { Contract, Hashing } from '../../contract/descriptor.js';
 import type { MasterStatus } from '../../live/master-http.js';
 import type { MasterEndpoint } from '../../live/masters.js';
 import type { LossCause } from '../../live/zmtp/socket.js';
+import type { ServerConfig } from '../config.js';
 import type { WorkerSpec } from '../types.js';
 
 /** What is examined: the part of a configuration that names others. */
@@ -22,6 +23,8 @@ export interface DoctorTarget {
   };
   /** How a client's salt reaches the workers; raw salts get no shared credit. */
   readonly saltMode: 'prefixed' | 'raw';
+  /** The event plane; null, or left out, without one. */
+  readonly eventPlane?: ServerConfig['eventPlane'];
   /** Whether prompts are tokenised here. */
   readonly tokenizer: { readonly file: string; readonly chatTemplate: string | null } | null;
 }
@@ -33,6 +36,18 @@ export interface Evidence {
   readonly seconds: number;
   readonly workers: readonly WorkerEvidence[];
   readonly store: StoreEvidence | null;
+  /** Ranks of workers that have a plane. Default none. */
+  readonly plane?: readonly PlaneRankEvidence[];
+}
+
+/** What a rank's publisher answered on the event plane. */
+export interface PlaneRankEvidence {
+  /** The worker, and its rank where it has several. */
+  readonly subject: string;
+  readonly planeId: string;
+  /** Null where it did not answer. */
+  readonly lastEventId: bigint | null;
+  readonly fault: string | null;
 }
 
 export interface WorkerEvidence {

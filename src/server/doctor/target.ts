@@ -2,7 +2,15 @@
 import type { ServerConfig } from '../config.js';
 import type { DoctorTarget } from './evidence.js';
 
-export function targetOf({ model, blockSize, workers, sharedCache, salt, tokenizer }: ServerConfig): DoctorTarget {
+export function targetOf({
+  model,
+  blockSize,
+  workers,
+  sharedCache,
+  salt,
+  eventPlane,
+  tokenizer,
+}: ServerConfig): DoctorTarget {
   const { type, masters, hashing, trustSeed } = sharedCache;
   return {
     model,
@@ -10,6 +18,7 @@ export function targetOf({ model, blockSize, workers, sharedCache, salt, tokeniz
     workers,
     sharedCache: { type, masters, hashing, trustSeed },
     saltMode: salt.mode,
+    eventPlane,
     tokenizer: tokenizer === null ? null : { file: tokenizer.file, chatTemplate: tokenizer.chatTemplate },
   };
 }

@@ -57,7 +57,7 @@ export class AdminApi {
   }
 
   status(openLeases: number): Response {
-    const { config, router, live, registry, prompts, active } = this.#parts.service;
+    const { config, router, live, plane, registry, prompts, active } = this.#parts.service;
     const stats = router.stats();
     return json(200, {
       active_requests: active,
@@ -66,6 +66,7 @@ export class AdminApi {
       derivation: derivationOf(stats, router.contract, config.sharedCache),
       workers: router.workers(),
       live: live.status(),
+      plane: plane?.status() ?? null,
       registry: registry.list().map((worker) => workerJson(worker, null)),
       prompts: prompts.stats(),
     });

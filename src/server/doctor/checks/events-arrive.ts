@@ -12,7 +12,11 @@ export const eventsArrive: Check = {
 function ofRank({ seconds }: Evidence, worker: WorkerEvidence, rank: RankEvidence): Verdict {
   const subject = rankName(worker, rank);
   const { messages, missed, stored } = rank.heard;
-  if (rank.events === null) return skipped(subject, 'configured without events');
+  if (rank.events === null)
+    return skipped(
+      subject,
+      worker.spec.plane == null ? 'configured without events' : 'its events come over the event plane',
+    );
   if (messages > 0 && missed > 0) {
     return failed(
       subject,

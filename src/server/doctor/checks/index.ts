@@ -22,6 +22,7 @@ import { masterPort } from './master-port.js';
 import { masterState } from './master-state.js';
 import { masterStream } from './master-stream.js';
 import { model } from './model.js';
+import { planeAnswers } from './plane-answers.js';
 import { replay } from './replay.js';
 import { saltNaming } from './salt-naming.js';
 import { tenants } from './tenants.js';
@@ -37,6 +38,7 @@ export const CHECKS: readonly Check[] = [
   eventsRank,
   eventsReadable,
   replay,
+  planeAnswers,
   blockSize,
   hashForm,
   contract,

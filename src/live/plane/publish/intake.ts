@@ -1,0 +1,127 @@
+// From a worker's message to events for the plane: the same blocks that a router with the worker's own stream would index, hashed, in the same order, and
+// whether they may teach a shared cache.
+//
+// Who reads the plane has no more than `sce` to go by, so it says yes only where the direct path (cache/shared-cache.ts) learns without a further word:
+// - no cache namespace: the envelope can't say that blocks are salted, which decides how their edges replace others. No hints for salted prompts then.
+// - dense events of whole blocks: token i belongs to block ⌊i / blockSize⌋.
+// - one main group: events of a second group that passes for main attention teach nothing, unless it is the one that was named.
+// Of blocks that contradict themselves about their namespace it says no; readers should end the credit of what they learned about blocks that come again
+// as ineligible ones.
+import type { NormalisedStored } from '../../../events/normaliser.js';
+import { type BlocksStopped, routerBlocks } from '../../../events/router-blocks.js';
+import type { WorkerMessage } from '../../../events/worker-events.js';
+import type { EventData, RouterEvent } from '../../../wire/envelope/types.js';
+import type { Draft } from './draft.js';
+
+export interface IntakeOptions {
+  readonly workerId: bigint;
+  /** Tokens of a router's block. */
+  readonly blockSize: number;
+  /** The model's image token; null if unknown. */
+  readonly imageTokenId?: number | null;
+  /** The group whose blocks may teach. Null: the first one that comes. */
+  readonly mainGroup?: number | null;
+}
+
+/** Counts since it was made. */
+export interface IntakeStats {
+  /** Events that became events for the plane. */
+  readonly events: number;
+  readonly blocks: number;
+  /** Stored events whose blocks were not all taken, by cause. */
+  readonly stopped: Readonly<Record<string, number>>;
+  /** Stored events of which a router could learn directly, but not over the plane, by cause. */
+  readonly withheld: Readonly<Record<string, number>>;
+}
+
+type Withheld = 'namespace' | 'layout' | 'group';
+
+/** Makes one worker's messages into drafts. */
+export class Intake {
+  readonly #options: IntakeOptions;
+  readonly #stopped = new Map<BlocksStopped, number>();
+  readonly #withheld = new Map<Withheld, number>();
+  #mainGroup: number | null;
+  #events = 0;
+  #blocks = 0;
+
+  constructor(options: IntakeOptions) {
+    this.#options = options;
+    this.#mainGroup = options.mainGroup ?? null;
+  }
+
+  /** The message's events, which own their numbers. */
+  take({ source: { dpRank }, events }: WorkerMessage): Draft[] {
+    const drafts: Draft[] = [];
+    for (const event of events) {
+      if (event.kind === 'stored') {
+        const data = this.#storedOf(event);
+        if (data.hashes.length === 0) continue;
+        drafts.push(this.#draft(dpRank, event.tier, data, this.#mayTeach(event)));
+        this.#blocks += data.hashes.length;
+      } else if (event.kind === 'removed') {
+        const hashes = event.event.blockHashes.low64;
+        if (hashes.length > 0) drafts.push(this.#draft(dpRank, event.tier, { kind: 'removed', hashes }, false));
+      } else if (event.kind === 'cleared') {
+        drafts.push(this.cleared(dpRank));
+      }
+    }
+    this.#events += drafts.length;
+    return drafts;
+  }
+
+  /** The worker began anew, maybe with other groups. */
+  newLife(): void {
+    this.#mainGroup = this.#options.mainGroup ?? null;
+  }
+
+  /** All that the rank holds is gone, or not known any more. */
+  cleared(dpRank: number): Draft {
+    return this.#draft(dpRank, 'device', { kind: 'cleared' }, false);
+  }
+
+  stats(): IntakeStats {
+    return {
+      events: this.#events,
+      blocks: this.#blocks,
+      stopped: Object.fromEntries(this.#stopped),
+      withheld: Object.fromEntries(this.#withheld),
+    };
+  }
+
+  #draft(dpRank: number, tier: RouterEvent['tier'], data: EventData, eligible: boolean): Draft {
+    const { workerId } = this.#options;
+    return { workerId, dpRank, tier, domain: null, data, eligible, sessionId: null, stateSource: null };
+  }
+
+  #storedOf(stored: NormalisedStored): Extract<EventData, { kind: 'stored' }> {
+    const { event } = stored;
+    const { blockSize, imageTokenId = null } = this.#options;
+    const taken = routerBlocks(stored, { blockSize, imageTokenId });
+    if (taken.stopped !== null) tally(this.#stopped, taken.stopped);
+    const parent = event.hasParent ? (BigInt(event.parentHigh) << 32n) | BigInt(event.parentLow) : null;
+    // Local hashes cover multimodal objects already; what these are is of no use to a router.
+    return { kind: 'stored', parent, startPosition: null, hashes: taken.hashes, locals: taken.locals, mm: null };
+  }
+
+  #mayTeach(stored: NormalisedStored): boolean {
+    if (stored.ineligible !== null) return false;
+    const withheld = this.#whyWithheld(stored);
+    if (withheld !== null) tally(this.#withheld, withheld);
+    return withheld === null;
+  }
+
+  #whyWithheld({ namespace, event, tier }: NormalisedStored): Withheld | null {
+    if (namespace !== null) return 'namespace';
+    // Elsewhere nothing is learned; there the flag only must not spoil what the device's blocks have proven.
+    if (tier !== 'device') return null;
+    if (!event.wellLaid) return 'layout';
+    if (event.groupIdx === null) return null;
+    this.#mainGroup ??= event.groupIdx;
+    return event.groupIdx === this.#mainGroup ? null : 'group';
+  }
+}
+
+function tally<Key>(counts: Map<Key, number>, key: Key): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}
