@@ -3,7 +3,10 @@
 // counted from the first arrival. Blocks are the simulation's blocks.
 import type { Decision } from '../../router/decision.js';
 
-/** Equal buckets of time; when the simulation outgrows them, each two become one. Bucket `i` covers `step` milliseconds from `i × step` on. */
+/**
+ * Equal buckets of time; when the simulation outgrows them, each two become one. Bucket `i` covers `step` milliseconds from `i × step` on. All lines share
+ * one piece of memory.
+ */
 export interface SimSeries {
   readonly step: number;
   readonly buckets: number;
@@ -65,7 +68,10 @@ export interface RequestRow {
   readonly runnerUp: number;
 }
 
-/** How a list of requests is ordered. */
+/**
+ * How a list of requests is ordered: by arrival; longest to its first token; most prompt blocks computed; most blocks from the store; credit farthest from
+ * what could be restored; least between the price of the chosen worker and the runner-up's.
+ */
 export type RequestOrder = 'arrival' | 'slowest' | 'most-computed' | 'most-fetched' | 'credit-error' | 'closest-call';
 
 /** Quantiles of a time, equally spaced: the value at place `i` of `n + 1` is that of part i / n. Empty while nothing was measured. */
@@ -89,7 +95,7 @@ export type SimPlace = number | 'store';
 /** A span of one request on a worker: what a timeline draws as a bar with parts. */
 export interface RequestSpan {
   readonly row: RequestRow;
-  /** Line of bars, from 0: spans on one line don't overlap. Null for what only waits. */
+  /** Line of bars, from 0: spans on one line don't overlap. −1 for what only waits. */
   readonly lane: number;
 }
 
@@ -139,4 +145,6 @@ export interface DecisionAccount {
   readonly costUnit: 'blocks' | 'ms' | 'turns' | 'none';
   /** The request's way had it gone to the runner-up, everything before being equal: simulated, not estimated. Null without a runner-up. */
   readonly counterfactual: RequestRow | null;
+  /** Tokens of a block, where it is told: with it a page can say how much of the credit was more than there was to compute. */
+  readonly blockSize?: number;
 }

@@ -1,6 +1,13 @@
 // What the page and its worker say to each other. The worker keeps every run that the page has not told it to forget; a run has one observed simulation a
 // policy (and sweep point), numbered in the order in which they ran.
-import type { DecisionAccount, RequestOrder, RequestRow, SimPicture, SimPlace, TimelineView } from '../../sim/observed/types.js';
+import type {
+  DecisionAccount,
+  RequestOrder,
+  RequestRow,
+  SimPicture,
+  SimPlace,
+  TimelineView,
+} from '../../sim/observed/types.js';
 import type { CurveReport, SimResult } from '../../sim/report-types.js';
 
 /** The command's options by flag, as their texts are typed: `{ policy: 'kv,round-robin', workers: '8', store: '2TB' }`. What is left out takes its default. */
@@ -12,6 +19,8 @@ export type Ask =
   /** Ends it with what it has, as Ctrl-C does on the command line. */
   | { readonly kind: 'cancel'; readonly run: number }
   | { readonly kind: 'forget'; readonly run: number }
+  /** Nobody waits for the answer to that decision's question any more. */
+  | { readonly kind: 'withdraw'; readonly question: number }
   | { readonly kind: 'picture'; readonly ask: number; readonly run: number; readonly simulation: number }
   | {
       readonly kind: 'requests';
@@ -59,11 +68,23 @@ export type Answer =
       readonly picture: SimPicture | null;
     }
   /** One simulation is complete: its report is the last of `result.runs`. */
-  | { readonly kind: 'simulated'; readonly run: number; readonly simulation: number; readonly result: SimResult; readonly picture: SimPicture }
+  | {
+      readonly kind: 'simulated';
+      readonly run: number;
+      readonly simulation: number;
+      readonly result: SimResult;
+      readonly picture: SimPicture;
+    }
   | { readonly kind: 'curve'; readonly run: number; readonly curve: CurveReport }
   | { readonly kind: 'finished'; readonly run: number; readonly result: SimResult }
   /** Bad settings or a bad trace: `code` of the typed error, and the option's flag where one is to blame. */
-  | { readonly kind: 'failed'; readonly run: number; readonly code: string; readonly text: string; readonly flag: string | null }
+  | {
+      readonly kind: 'failed';
+      readonly run: number;
+      readonly code: string;
+      readonly text: string;
+      readonly flag: string | null;
+    }
   | { readonly kind: 'picture'; readonly ask: number; readonly picture: SimPicture }
   | { readonly kind: 'requests'; readonly ask: number; readonly rows: readonly RequestRow[]; readonly total: number }
   | { readonly kind: 'timeline'; readonly ask: number; readonly view: TimelineView }
