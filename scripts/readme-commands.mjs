@@ -1,6 +1,6 @@
 // Runs every command of the README's console blocks (lines that begin with `$ `), in order, and fails on the first that fails. Lines that
 // only a person runs (installing into another project) say so with a comment `# not run by CI`. `npm test` and `npm install` are run by
-// .ci/run itself and are skipped here. `npm start` serves until it is told to end: it must answer the request that it prints, and end well.
+// .ci/run itself and are skipped here. Two serve until they are told to end: `npm start` must answer the request that it prints, `--ui` the address; and both end well.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -60,11 +60,34 @@ async function serves(command) {
   }
 }
 
+/** Runs what serves a page; throws unless the page is there, and it ends with 0 when it is told to. */
+async function servesPage(command) {
+  const child = spawn('bash', ['-c', command], { stdio: ['ignore', 'pipe', 'inherit'], detached: true });
+  const ended = once(child, 'exit');
+  try {
+    for await (const line of createInterface({ input: child.stdout })) {
+      console.log(line);
+      const { ok, status } = await fetch(/http:\S+/.exec(line)[0]);
+      if (!ok) throw new Error(`the page answers ${status}`);
+      break;
+    }
+    process.kill(-child.pid, 'SIGINT'); // as Ctrl-C does
+    const [code] = await ended;
+    if (code !== 0) throw new Error(`${command} ended with ${code} when it was told to`);
+  } finally {
+    if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid, 'SIGKILL');
+  }
+}
+
 for (const command of commands.map((text) => text.replace('npm install && ', ''))) {
   if (done.test(command)) continue;
   console.log(`$ ${command}`);
   if (command === 'npm start') {
     await serves(command);
+    continue;
+  }
+  if (command.includes(' --ui')) {
+    await servesPage(command);
     continue;
   }
   const { status } = spawnSync('bash', ['-c', command], { stdio: 'inherit' });

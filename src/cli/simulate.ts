@@ -72,6 +72,7 @@ Examples:
   moonroute simulate trace.jsonl.gz --workers 16 --store 2TB --link 400Gbit/s --html report.html
   moonroute simulate trace.jsonl --sweep store=0,100GB,500GB,2TB --policy kv --csv
   moonroute simulate trace.jsonl --curve
+  moonroute simulate trace.jsonl --ui --workers 16 --store 2TB
   cat pool*.jsonl | moonroute simulate - --policy kv`,
     )
     .action((paths: string[], options: Options & UiOptions) =>
