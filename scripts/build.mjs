@@ -1,5 +1,5 @@
 // Builds what is stale, in order: the WebAssembly builds of core and reader, the JavaScript modules that carry them, the console's page, the
-// compiled TypeScript, its declarations, the browser bundle, and the benchmark. `node scripts/build.mjs --force` rebuilds everything.
+// compiled TypeScript, its declarations, the browser bundle, the benchmark, and the simulator's page. `node scripts/build.mjs --force` rebuilds everything.
 
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
+import { coreInPage } from './core-in-page.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 process.chdir(root);
@@ -182,5 +183,48 @@ await step('bench', ['package.json', ...wasmInputs, ...benchInputs, ...rivals.ma
   writeFileSync(
     'build/bench/index.html',
     page.replace(/\/\*(WORKER|PAGE)\*\//g, (_, part) => parts[part]),
+  );
+});
+
+// The simulator's page: one file that works from disk. Its script starts the worker from the text that lies beside it; the core's modules are in the
+// worker alone.
+const simulatorFolder = 'src/web/simulator';
+const simulatorInputs = filesUnder('src', ['.ts', '.css']).concat(`${simulatorFolder}/index.html`);
+await step('simulator', ['scripts/core-in-page.mjs', 'package.json', ...wasmInputs, ...simulatorInputs], async () => {
+  const bundled = async (options) => {
+    const { outputFiles } = await build({
+      write: false,
+      bundle: true,
+      minify: true,
+      format: 'iife',
+      platform: 'browser',
+      target: 'es2022',
+      legalComments: 'none',
+      charset: 'utf8',
+      logLevel: 'warning',
+      ...options,
+    });
+    return outputFiles[0].text;
+  };
+  // Inside an element of the page nothing may look like that element's end.
+  const script = async (file, carried) => {
+    const text = await bundled({ entryPoints: [`${simulatorFolder}/${file}`], plugins: [coreInPage(carried)] });
+    return text.replaceAll('</script', '<\\/script').replaceAll('<!--', '<\\!--');
+  };
+  // The page's own sheet first: those of its parts may differ from it.
+  const own = `${simulatorFolder}/page.css`;
+  const sheets = [own, ...filesUnder(simulatorFolder, ['.css']).filter((file) => file !== own)];
+  const parts = {
+    STYLE: await bundled({
+      stdin: { contents: sheets.map((file) => `@import './${file}';`).join('\n'), resolveDir: root, loader: 'css' },
+    }),
+    WORKER: await script('worker.ts', true),
+    PAGE: await script('main.ts', false),
+  };
+  mkdirSync('build/simulator', { recursive: true });
+  const page = readFileSync(`${simulatorFolder}/index.html`, 'utf8');
+  writeFileSync(
+    'build/simulator/index.html',
+    page.replace(/\/\*(STYLE|WORKER|PAGE)\*\//g, (_, part) => parts[part].trim()),
   );
 });

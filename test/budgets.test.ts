@@ -1,5 +1,6 @@
-// Size budgets: the modules of core, reader and GPU index, and their linear memory, which is whole from the start and never grows.
+// Size budgets: the modules of core, reader and GPU index, and their linear memory, which is whole from the start and never grows; and the simulator's page.
 import { readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { PrefixIndex } from '../src/core/prefix-index.js';
@@ -59,6 +60,14 @@ test('GPU index: module ≤ 16 KiB; the memory it is given, and in it ≤ 40 byt
       `${entryCap} blocks, ${aliasCap} names, ${setCap} sets in ${memoryBytes} bytes`,
     );
   }
+});
+
+test('simulator page: one file, ≤ 250 kB packed with gzip', () => {
+  const page = readFileSync('build/simulator/index.html');
+  const packed = gzipSync(page, { level: 9 }).length;
+  assert.ok(packed <= 250_000, `${packed} bytes packed`);
+  assert.not.match(page.toString(), /\/\*(?:STYLE|WORKER|PAGE)\*\//);
+  console.log(`  simulator page: ${(packed / 1000).toFixed(1)} kB packed, ${(page.length / 1000).toFixed(0)} kB`);
 });
 
 test.run();

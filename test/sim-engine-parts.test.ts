@@ -11,6 +11,7 @@ import { Fetches } from '../src/sim/fetches.js';
 import { IdTable } from '../src/sim/id-table.js';
 import { checkSimConfig, type StoreModel } from '../src/sim/index.js';
 import { MessageQueue } from '../src/sim/message-queue.js';
+import { PagedTable } from '../src/sim/paged-table.js';
 import { Samples } from '../src/sim/samples.js';
 import { ids, requestsOf } from './support/sim-requests.js';
 
@@ -37,28 +38,34 @@ test('events come by time, those of one time in the order of entry', () => {
   );
 });
 
-test('a table of numbers equals a Map', () => {
-  fc.assert(
-    fc.property(
-      fc.array(fc.tuple(fc.integer({ min: 0, max: 200 }), fc.option(fc.nat())), { maxLength: 1000 }),
-      (steps) => {
-        const table = new IdTable();
-        const plain = new Map<number, number>();
-        for (const [key, value] of steps) {
-          if (value === null) {
-            table.delete(key);
-            plain.delete(key);
-          } else {
-            table.set(key, value);
-            plain.set(key, value);
+for (const Table of [IdTable, PagedTable]) {
+  test(`a table of numbers equals a Map: ${Table.name}`, () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(fc.integer({ min: 0, max: 200 }), fc.option(fc.nat())), { maxLength: 1000 }),
+        (steps) => {
+          const table = new Table();
+          const plain = new Map<number, number>();
+          for (const [key, value] of steps) {
+            if (value === null) {
+              table.delete(key);
+              plain.delete(key);
+            } else {
+              table.set(key, value);
+              plain.set(key, value);
+            }
+            assert.is(table.size, plain.size);
           }
-          assert.is(table.size, plain.size);
-        }
-        for (let key = 0; key <= 200; key++) assert.is(table.get(key), plain.get(key) ?? -1);
-      },
-    ),
-  );
-});
+          for (let key = 0; key <= 200; key++) assert.is(table.get(key), plain.get(key) ?? -1);
+          if (steps.length % 2 === 0) table.clear();
+          else for (const key of plain.keys()) table.delete(key);
+          assert.is(table.size, 0);
+          for (let key = 0; key <= 200; key++) assert.is(table.get(key), -1);
+        },
+      ),
+    );
+  });
+}
 
 test('messages come out as they went in, and their room is used again', () => {
   const queue = new MessageQueue();

@@ -1,20 +1,13 @@
 // Which runs a sweep makes, and how the command's options become sweeps and configurations: units, files, options that win.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { configInput, joined } from '../src/cli/simulate-config.js';
-import { MODEL_PRESETS, presetGroups } from '../src/cli/simulate-models.js';
-import {
-  checkRuns,
-  inputOf,
-  namedValues,
-  policiesOf,
-  restartsOf,
-  settingsOf,
-  sweepOf,
-} from '../src/cli/simulate-options.js';
 import { Progress, progressText } from '../src/cli/simulate-progress.js';
-import { COUNT, gpuBlocksOf, NUMBER, RATE, SHARE, SIZE, TIME, type Unit } from '../src/cli/simulate-units.js';
 import { checkSimConfig } from '../src/sim/config.js';
+import { configInput, joined } from '../src/sim/settings/config-input.js';
+import { checkRuns, namedValues, policiesOf, restartsOf, settingsOf, sweepOf } from '../src/sim/settings/lists.js';
+import { MODEL_PRESETS, presetGroups } from '../src/sim/settings/models.js';
+import { inputOf } from '../src/sim/settings/plan.js';
+import { COUNT, gpuBlocksOf, NUMBER, RATE, SHARE, SIZE, TIME, type Unit } from '../src/sim/settings/units.js';
 import { planRuns, pointText, runText } from '../src/sim/sweep.js';
 import type { SimConfig } from '../src/sim/types.js';
 

@@ -5,9 +5,9 @@ import { ConfigError } from '../errors.js';
 import { Fleet, type FleetEndpoints, type FleetStatus } from '../fleet/fleet.js';
 import { CHURN_TEXTS, type ChurnIntervals, type ChurnKind } from '../fleet/fleet-churn.js';
 import { DEFAULT_ENCODING, type Encoding, EVENT_FORMS, HASH_FORMS, parseEncoding } from '../fleet/worker/encoding.js';
+import { MODEL_PRESETS, presetGroups } from '../sim/settings/models.js';
+import { COUNT, NUMBER, TIME, type Unit } from '../sim/settings/units.js';
 import type { ReplayLayout } from '../wire/replay.js';
-import { MODEL_PRESETS, presetGroups } from './simulate-models.js';
-import { COUNT, NUMBER, TIME, type Unit } from './simulate-units.js';
 
 const HOST = '127.0.0.1';
 /** What `--churn some` means, in milliseconds. */

@@ -4,10 +4,10 @@ import { ConfigError } from '../errors.js';
 import { type RecordOptions, startRecording } from '../live/record.js';
 import type { RecordedSource } from '../live/recording.js';
 import { ZmtpSubscriber } from '../live/zmtp/socket.js';
+import { COUNT, SIZE, TIME } from '../sim/settings/units.js';
 import { printJson } from './files.js';
 import { recordProgressText } from './record-progress.js';
 import { parser } from './simulate-options.js';
-import { COUNT, SIZE, TIME } from './simulate-units.js';
 
 const STORE = 'store';
 const DEFAULT_EVERY_MS = 5000;

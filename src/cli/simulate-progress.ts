@@ -1,20 +1,12 @@
 // How far the simulations are: a bar on a terminal, a line every few seconds elsewhere. What is drawn is decided here; `write` shows it.
 import { countText, timeText } from '../sim/report-format.js';
+import type { Standing } from '../sim/run-all.js';
 
 const BAR_CHARACTERS = 24;
 const TERMINAL_EVERY_MS = 100;
 const LINE_EVERY_MS = 5000;
 /** Back to the start of the line, and nothing of it left. */
 const CLEAR_LINE = '\r\x1b[K';
-
-/** Where one run is. */
-export interface Standing {
-  /** Part of its trace, 0 … 1; null where its end is not known. */
-  readonly part: number | null;
-  readonly requests: number;
-  /** Milliseconds of the trace's clock since its first arrival. */
-  readonly at: number;
-}
 
 export interface ProgressOptions {
   readonly terminal: boolean;

@@ -2,6 +2,7 @@
 // is shared max-min fairly: every worker's link, all together, and SSD reads among themselves are limits; the tightest one is divided
 // evenly among the fetches that cross it, and what these leave elsewhere goes to the others. Shares hold until a fetch begins, changes to
 // its SSD part or ends.
+import type { SimObserver } from './observed/observer.js';
 import type { StoreModel } from './types.js';
 
 /** What is restored. `owner` comes back when it has arrived. */
@@ -48,7 +49,15 @@ export class Fetches<Owner> {
   /** Changes with `next`: an event that was made for an earlier one is out of date. */
   epoch = 0;
 
-  constructor({ linkBytesPerSecond, totalBytesPerSecond, ssdBytesPerSecond }: StoreModel, workers: number) {
+  readonly #observer: Pick<SimObserver, 'moved'> | undefined;
+
+  /** @param observer told what moved, and when */
+  constructor(
+    { linkBytesPerSecond, totalBytesPerSecond, ssdBytesPerSecond }: StoreModel,
+    workers: number,
+    observer?: Pick<SimObserver, 'moved'>,
+  ) {
+    this.#observer = observer;
     this.#link = linkBytesPerSecond / SECOND;
     this.#total = totalBytesPerSecond / SECOND;
     this.#ssd = ssdBytesPerSecond / SECOND;
@@ -103,7 +112,9 @@ export class Fetches<Owner> {
       rate += running.rate;
       running.left = running.ends <= now ? 0 : Math.max(0, running.left - running.rate * (now - begin));
     }
-    if (rate > 0 && now > begin) this.#countBytes(begin, now, rate);
+    if (!(rate > 0 && now > begin)) return;
+    this.#countBytes(begin, now, rate);
+    this.#observer?.moved(begin, now, rate);
   }
 
   #countBytes(begin: number, end: number, rate: number): void {

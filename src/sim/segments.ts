@@ -4,7 +4,7 @@
 // blocks off the end of a list's coldest segment is exactly the LRU order of single blocks, at the price of segments.
 //
 // All of it stands in flat arrays; a segment is an index. Owners change `from`, `count` and `refs` of segments in place.
-import { IdTable } from './id-table.js';
+import { PagedTable } from './paged-table.js';
 
 export const NONE = -1;
 const FIRST_ROOM = 256;
@@ -25,7 +25,7 @@ export class Segments {
   hotter = new Int32Array(FIRST_ROOM);
   readonly #coldest: Int32Array;
   readonly #hottest: Int32Array;
-  readonly #first = new IdTable();
+  readonly #first = new PagedTable();
   #free = NONE;
   #used = 0;
 

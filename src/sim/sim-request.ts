@@ -10,6 +10,8 @@ export const DECODING = 3;
 export const ENDED = 4;
 
 export class SimRequest {
+  /** Its number in the simulation, from 0: the order in which requests were read. */
+  readonly place: number;
   /** Trace's place. */
   readonly index: number;
   readonly inputTokens: number;
@@ -60,8 +62,15 @@ export class SimRequest {
    */
   constructor(
     { index, inputTokens, outputTokens, sessionId }: TraceRequest,
-    { at, delay, path, blockSize }: Pick<SimRequest, 'at' | 'delay' | 'path'> & { readonly blockSize: number },
+    {
+      place,
+      at,
+      delay,
+      path,
+      blockSize,
+    }: Pick<SimRequest, 'place' | 'at' | 'delay' | 'path'> & { readonly blockSize: number },
   ) {
+    this.place = place;
     this.index = index;
     this.inputTokens = inputTokens;
     this.outputTokens = outputTokens;

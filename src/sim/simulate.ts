@@ -2,6 +2,7 @@
 // what its feed brings and drives nothing by itself. The same configuration and requests give the same report, bit by bit, in every
 // JavaScript engine: there is no clock, and no random number but the seeded ones.
 import { MoonrouteError } from '../errors.js';
+import type { RouteRequest } from '../router/prompt.js';
 import { Router } from '../router/router.js';
 import { BlockTree } from './blocks.js';
 import { Ceiling } from './ceiling.js';
@@ -10,7 +11,10 @@ import { EventHeap } from './event-heap.js';
 import { ANEW, ARRIVED, FETCH, MESSAGE, READ, RECONCILE, RESTART, SESSION, STEP } from './event-kinds.js';
 import { RouterFeed } from './feed.js';
 import { type Fetch, Fetches } from './fetches.js';
+import type { SimObserver } from './observed/observer.js';
+import { StoreWatch } from './observed/store-watch.js';
 import { poolContract } from './pool-contract.js';
+import { routerSettings } from './router-settings.js';
 import { Sessions } from './sessions.js';
 import { ENDED, SimRequest } from './sim-request.js';
 import { type FetchPlan, Store } from './store.js';
@@ -23,11 +27,30 @@ export interface SimOptions {
   /** Told every few requests. What it promises is awaited: the place to let timers and a page have their turn. */
   progress?(progress: SimProgress): unknown;
   /** Ends the simulation early: it throws the signal's reason. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
+  /** Asked every few events, also when all requests are read: where one is due it is awaited. */
+  readonly breath?: SimBreath | undefined;
+  /** Told what happens. It changes nothing, and must throw nothing. */
+  readonly observer?: SimObserver | undefined;
+  /** What the router is asked besides, of the request of that number: `explain` changes nothing of what it decides. */
+  readonly question?: ((request: number) => RouteQuestion) | undefined;
+  /** Asked after each event: ends the simulation where it stands. */
+  readonly enough?: (() => boolean) | undefined;
+}
+
+/** What a decision can be asked besides. */
+export type RouteQuestion = Pick<RouteRequest, 'explain' | 'allowed'>;
+
+/** When timers, and a page, get their turn. */
+export interface SimBreath {
+  readonly due: () => boolean;
+  readonly take: () => unknown;
 }
 
 /** Requests between two reports of progress. */
 const PROGRESS_EVERY = 100;
+/** Events between two questions whether a breath is due; less one. */
+const BREATH_MASK = 255;
 /** Of the router's hash tables: fixed, so that what they drop at their caps is repeatable. */
 const TABLE_SEED = 0x6d6f_6f6e_726f_7574n;
 /** Keys of the store are below it (store.ts). */
@@ -52,7 +75,7 @@ export async function simulate(
   const checked = checkSimConfig(config);
   const router = await makeRouter(checked);
   try {
-    const simulation = new Simulation(checked, router);
+    const simulation = new Simulation(checked, router, options);
     await simulation.run(requests, options);
     return simulation.report();
   } finally {
@@ -61,15 +84,14 @@ export async function simulate(
 }
 
 async function makeRouter(config: SimConfig): Promise<Router> {
-  const { policy, settings, blockSize, workers, store, groups, seed, indexBytes, coreEdges } = config;
-  const sharedCacheType = store.dramBytes + store.ssdBytes > 0 ? 'mooncake-store' : 'none';
+  const { policy, blockSize, workers, groups, indexBytes, coreEdges } = config;
   const perBlock = groups.reduce(
     (sum, { kind, bytesPerBlock }) => sum + (kind === 'full_attention' ? bytesPerBlock : 0),
     0,
   );
   const router = await Router.create({
     policy,
-    settings: { seed, sharedCacheType, ...settings },
+    settings: routerSettings(config),
     blockSize,
     index: { bytes: indexBytes, ranks: workers.count, tableSeed: TABLE_SEED },
     cache: { limits: { edges: coreEdges }, tableSeed: TABLE_SEED },
@@ -98,26 +120,31 @@ class Simulation {
   #nextParked = 0;
   readonly #ceiling = new Ceiling();
   readonly #tally: SimTally;
+  readonly #observer: SimObserver | undefined;
+  readonly #question: SimOptions['question'];
   /** Local hashes of the request being routed. */
   #locals = new BigUint64Array(1024);
   #open = 0;
   #read = 0;
 
-  constructor(config: SimConfig, router: Router) {
+  constructor(config: SimConfig, router: Router, { observer, question }: SimOptions) {
     const { workers, groups, blockSize, restarts, speedup } = config;
     const heap = this.#heap;
     const tree = new BlockTree(blockSize, Math.floor(MAX_STORE_KEYS / groups.length));
     const feed = new RouterFeed({ config, router, tree, heap });
-    const store = new Store(config.store, groups, blockSize, () => tree.blocksPerNode, feed);
+    const watcher = observer === undefined ? feed : new StoreWatch(feed, observer);
+    const store = new Store(config.store, groups, blockSize, () => tree.blocksPerNode, watcher);
     this.#config = config;
     this.#router = router;
     this.#tree = tree;
     this.#feed = feed;
     this.#store = store;
     this.#tally = new SimTally(workers.count);
-    this.#fetches = new Fetches(config.store, workers.count);
+    this.#observer = observer;
+    this.#question = question;
+    this.#fetches = new Fetches(config.store, workers.count, observer);
     const parts = {
-      ...{ config, tree, store, feed, heap },
+      ...{ config, tree, store, feed, heap, observer },
       looked: (request: SimRequest, localEnd: number, storeEnd: number) =>
         this.#tally.looked(request, localEnd, storeEnd),
       fetch: (worker: number, request: SimRequest, bytes: FetchPlan['bytes'], now: number) =>
@@ -128,23 +155,32 @@ class Simulation {
     restarts.forEach(({ at }, place) => {
       heap.put(at / speedup, RESTART, place);
     });
+    observer?.begin({ config, clock: heap });
   }
 
   async run(requests: AsyncIterable<TraceRequest> | Iterable<TraceRequest>, options: SimOptions): Promise<void> {
     const heap = this.#heap;
+    const { breath, signal, enough } = options;
     const source = iteratorOf(requests);
     try {
       let next = await source.next();
       if (next.done !== true) heap.put(dueAt(next.value, this.#config), READ);
+      let events = 0;
       while (heap.take()) {
+        if ((++events & BREATH_MASK) === 0 && breath?.due() === true) {
+          await breath.take();
+          signal?.throwIfAborted();
+        }
         if (heap.kind !== READ) {
           this.#happen();
+          if (enough?.() === true) return;
           continue;
         }
         const now = heap.time;
         const request = next.value as TraceRequest;
         this.#took(request, now);
         await this.#tell(request, options);
+        if (enough?.() === true) return;
         next = await source.next();
         // A row that is late in an unsorted trace comes as it comes.
         if (next.done !== true) heap.put(Math.max(now, dueAt(next.value, this.#config)), READ);
@@ -207,13 +243,16 @@ class Simulation {
   #took(request: TraceRequest, now: number): void {
     const { blockSize, speedup } = this.#config;
     const { delay } = request;
+    const firstNode = this.#tree.nodes;
     const made = new SimRequest(request, {
+      place: this.#read,
       at: now,
       delay: delay === null ? null : delay / speedup,
       path: this.#tree.pathOf(request),
       blockSize,
     });
     this.#open++;
+    this.#observer?.read(made, firstNode, this.#tree.nodes);
     const at = this.#sessions.next(made);
     if (at === null) return;
     if (at > now) this.#park(made, at);
@@ -236,18 +275,22 @@ class Simulation {
       request.state = ENDED;
       request.endedAt = now;
       this.#tally.refused++;
+      this.#observer?.refused(request);
       this.#close(request);
       return;
     }
     this.#tally.ceilingBlocks += this.#ceiling.hitsOf(path, fullBlocks, usableBlocks, this.#tree.blocksPerNode);
-    this.#tally.reachableBlocks += this.#reachable(path, usableBlocks);
+    const reachable = this.#reachable(path, usableBlocks);
+    this.#tally.reachableBlocks += reachable;
+    this.#observer?.arrived(request, reachable);
     this.#route(request, now);
   }
 
-  /** Blocks that the best worker, or the store, has now. */
+  /** Blocks that the best worker, or the store, has now. Nobody has more than there are. */
   #reachable(path: Int32Array, limit: number): number {
     let best = this.#store.reach(path, limit);
-    for (const { cache } of this.#workers) best = Math.max(best, cache.match(path, limit));
+    for (let worker = 0; best < limit && worker < this.#workers.length; worker++)
+      best = Math.max(best, this.#workers[worker]!.cache.match(path, limit));
     return best;
   }
 
@@ -256,17 +299,20 @@ class Simulation {
     for (const worker of this.#workers) worker.report(now);
     if (usableBlocks > this.#locals.length) this.#locals = new BigUint64Array(usableBlocks * 2);
     this.#feed.writeLocals(path, usableBlocks, new Uint32Array(this.#locals.buffer));
-    const { worker, blocks, lease, sharedReason } = this.#router.route({
+    const decision = this.#router.route({
+      ...this.#question?.(request.place),
       localHashes: this.#locals.subarray(0, usableBlocks),
       tokenCount: inputTokens,
       textOnly: true,
       now,
     });
+    const { worker, blocks, lease, sharedReason } = decision;
     const local = blocks.device + blocks.host + blocks.disk;
     request.lease = lease;
     request.believedLocal = local;
     request.creditedEnd = blocks.shared > 0 ? local + blocks.shared : 0;
     if (sharedReason !== null) this.#tally.notCredited(sharedReason.code);
+    this.#observer?.routed(request, worker.id as number, decision);
     this.#workers[worker.id as number]!.enqueue(request, now);
   }
 
@@ -296,6 +342,7 @@ class Simulation {
 
   #ended(worker: number, request: SimRequest): void {
     this.#tally.ended(worker, request, this.#config.blockSize);
+    this.#observer?.ended(request, worker);
     this.#close(request);
   }
 
@@ -313,13 +360,16 @@ class Simulation {
     this.#feed.restart(worker, now);
     if (worker === null) {
       this.#store.clear();
+      this.#observer?.storeCleared();
       return;
     }
     this.#fetches.drop(worker, now);
     for (const [number, fetch] of this.#latent) if (fetch.worker === worker) this.#latent.delete(number);
     this.#awaitFetches();
     const lost = this.#workers[worker]!.restart(now);
+    this.#observer?.workerCleared(worker);
     for (const request of lost) {
+      this.#observer?.lost(request, worker);
       request.lease!.fail(now);
       request.reset();
     }

@@ -10,6 +10,7 @@ import type { EventHeap } from './event-heap.js';
 import { STEP } from './event-kinds.js';
 import type { RouterFeed } from './feed.js';
 import { GpuCache } from './gpu-cache.js';
+import type { SimObserver } from './observed/observer.js';
 import { DECODING, ENDED, FETCHING, PREFILLING, type SimRequest } from './sim-request.js';
 import type { FetchPlan, Store } from './store.js';
 import type { SimConfig } from './types.js';
@@ -21,6 +22,7 @@ export interface WorkerParts {
   readonly store: Store;
   readonly feed: RouterFeed;
   readonly heap: EventHeap;
+  readonly observer: SimObserver | undefined;
   /** A request's worker looked for its prompt: `localEnd` blocks in its cache, `storeEnd` in the store. */
   looked(request: SimRequest, localEnd: number, storeEnd: number): void;
   /** A restore begins. */
@@ -49,16 +51,24 @@ export class SimWorker {
   #steps = 0;
   /** Milliseconds that it computed. */
   busy = 0;
+  /** What enters the cache now came from the store. */
+  #restored = false;
   readonly #entered: (node: number, from: number, count: number) => void;
   readonly #left: (node: number, from: number, count: number) => void;
 
   constructor(number: number, parts: WorkerParts) {
     this.#number = number;
     this.#parts = parts;
-    const { config, tree, feed } = parts;
+    const { config, tree, feed, observer } = parts;
     this.cache = new GpuCache(config.workers.gpuBlocks, () => tree.blocksPerNode);
-    this.#entered = (node, from, count) => feed.stored(number, node, from, count);
-    this.#left = (node, from, count) => feed.removed(number, node, from, count);
+    this.#entered = (node, from, count) => {
+      feed.stored(number, node, from, count);
+      observer?.workerEntered(number, this.#restored, node, from, count);
+    };
+    this.#left = (node, from, count) => {
+      feed.removed(number, node, from, count);
+      observer?.workerEvicted(number, node, from, count);
+    };
   }
 
   /** A request joins the line. */
@@ -73,6 +83,7 @@ export class SimWorker {
     if (!this.#planned || epoch !== this.#epoch) return;
     this.#planned = false;
     this.busy += now - this.#begun;
+    this.#parts.observer?.computed(this.#number, this.#begun);
     const running = this.#running;
     let kept = 0;
     for (const request of running) {
@@ -87,7 +98,10 @@ export class SimWorker {
   /** What a request waited for has come from the store. */
   fetched(request: SimRequest, now: number): void {
     request.state = PREFILLING;
+    this.#restored = true;
     this.#share(request, request.hitBlocks);
+    this.#restored = false;
+    this.#parts.observer?.fetched(request, this.#number);
     request.done = request.hitBlocks * this.#parts.config.blockSize;
     this.#parts.feed.sendOfWorker(this.#number, now);
     if (this.#planned) this.#cut(now);
@@ -96,7 +110,10 @@ export class SimWorker {
 
   /** It starts anew, empty. Returns the requests that it had, those that ran first. */
   restart(now: number): SimRequest[] {
-    if (this.#planned) this.busy += now - this.#begun;
+    if (this.#planned) {
+      this.busy += now - this.#begun;
+      this.#parts.observer?.computed(this.#number, this.#begun);
+    }
     const lost = [...this.#running, ...this.#queue.slice(this.#head)];
     this.#queue = [];
     this.#head = 0;
@@ -173,7 +190,7 @@ export class SimWorker {
 
   /** Starts a request; false where there is no room. */
   #admit(request: SimRequest, now: number): boolean {
-    const { config, store, feed } = this.#parts;
+    const { config, store, feed, observer } = this.#parts;
     const { path, usableBlocks } = request;
     const hit = this.cache.match(path, usableBlocks);
     const more = request.blocksNeeded(config.blockSize) - hit;
@@ -191,11 +208,15 @@ export class SimWorker {
     request.lease!.admitted(now);
     const storeEnd = store.reach(path, usableBlocks);
     this.#parts.looked(request, hit, storeEnd);
-    if (storeEnd <= hit) return true;
+    if (storeEnd <= hit) {
+      observer?.began(request, this.#number, hit, storeEnd);
+      return true;
+    }
     const { blocks, bytes } = store.get(path, hit, storeEnd);
     request.dramBlocks = blocks.dram;
     request.ssdBlocks = blocks.ssd;
     request.state = FETCHING;
+    observer?.began(request, this.#number, hit, storeEnd);
     this.#parts.fetch(this.#number, request, bytes, now);
     return true;
   }
@@ -218,6 +239,7 @@ export class SimWorker {
     store.put(request.path, request.fullBlocks, request.usableBlocks);
     feed.sendOfStore(now);
     request.firstTokenAt = now;
+    this.#parts.observer?.firstToken(request, this.#number);
     request.state = DECODING;
     request.generated = Math.min(1, request.outputTokens);
     request.lease!.prefilled(now);

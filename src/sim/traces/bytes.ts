@@ -64,7 +64,7 @@ async function* gunzipped(head: Uint8Array, rest: AsyncGenerator<Uint8Array>): A
 }
 
 /** Reads streams by their reader, since not every browser's streams are iterable; closes what it did not read to the end. */
-async function* chunksOf(source: TraceSource): AsyncGenerator<Uint8Array> {
+export async function* chunksOf(source: TraceSource): AsyncGenerator<Uint8Array> {
   if (!('getReader' in source)) {
     yield* source;
     return;

@@ -1,7 +1,7 @@
 // Quantities as people type them: sizes, rates, times, counts and shares. A unit is asked for where a bare number could mean several
 // things. What is refused says what was seen and shows a right one.
-import { ConfigError } from '../errors.js';
-import { bytesText, countText, rateText, shareText, timeText } from '../sim/report-format.js';
+import { ConfigError } from '../../errors.js';
+import { bytesText, countText, rateText, shareText, timeText } from '../report-format.js';
 
 const BYTE_UNITS: Readonly<Record<string, number>> = {
   b: 1,

@@ -1,7 +1,7 @@
 // Models by the geometry of their KV cache, for those who have no numbers of their own. Each says what its bytes are made of: layers ×
 // KV heads × head size × 2 (key and value) × 2 bytes (16 bit), all ranks together.
-import { ConfigError } from '../errors.js';
-import type { GroupModel } from '../sim/types.js';
+import { ConfigError } from '../../errors.js';
+import type { GroupModel } from '../types.js';
 
 interface ModelPreset {
   readonly says: string;

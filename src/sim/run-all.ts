@@ -1,18 +1,26 @@
 // Runs the planned simulations one after the other over each trace, and gathers what was read on the way. The first pass over a trace also
 // yields its facts and its capacity curve, so that neither costs a pass of its own.
+//
+// There is no clock in here and nothing of a platform: who runs it hands in when to breathe, and how.
 import { MoonrouteError } from '../errors.js';
-import { CapacityCurve } from '../sim/curve.js';
-import { simulate } from '../sim/index.js';
-import { curveReport } from '../sim/report-curve.js';
-import type { CurveReport, SimResult, SimRun, TraceFacts } from '../sim/report-types.js';
-import { type PlannedRun, runText } from '../sim/sweep.js';
-import type { TraceRequest } from '../sim/traces/types.js';
-import type { SimConfig } from '../sim/types.js';
-import type { Standing } from './simulate-progress.js';
-import type { OpenTrace, TraceInput } from './simulate-trace.js';
+import { CapacityCurve } from './curve.js';
+import type { SimObserver } from './observed/observer.js';
+import { curveReport } from './report-curve.js';
+import type { CurveReport, SimResult, SimRun, TraceFacts } from './report-types.js';
+import { type SimBreath, simulate } from './simulate.js';
+import { type PlannedRun, runText } from './sweep.js';
+import type { OpenTrace, TraceInput } from './trace-input.js';
+import type { TraceRequest } from './traces/types.js';
+import type { SimConfig } from './types.js';
 
-/** How long requests are handed out before timers and signals get their turn. */
-const BREATH_MS = 50;
+/** Where one run is. */
+export interface Standing {
+  /** Part of its trace, 0 … 1; null where its end is not known. */
+  readonly part: number | null;
+  readonly requests: number;
+  /** Milliseconds of the trace's clock since its first arrival. */
+  readonly at: number;
+}
 
 /** Asks running simulations to end with what they have; `onStop` is called when that is asked. */
 export class Stop {
@@ -39,7 +47,12 @@ export interface RunOptions {
   /** Requests taken of each trace. */
   readonly limit: number;
   readonly stop: Stop;
+  readonly breath: SimBreath;
   readonly tell: (label: string, run: number, runs: number, standing: Standing) => void;
+  /** Who watches a run; asked before it begins. */
+  readonly watch?: (run: PlannedRun, number: number, input: TraceInput) => SimObserver | undefined;
+  /** A run is complete, or cut short: it is the last of those that are found so far. */
+  readonly ran?: (number: number, result: SimResult) => void;
 }
 
 /**
@@ -47,10 +60,11 @@ export interface RunOptions {
  * @throws MoonrouteError `trace-empty`, and what the reader and the simulator throw
  */
 export async function runAll(options: RunOptions): Promise<SimResult> {
-  const { inputs, runs, stop, tell } = options;
+  const { inputs, runs, stop, tell, watch, ran } = options;
   const [traces, done, curves]: [TraceFacts[], SimRun[], CurveReport[]] = [[], [], []];
   const total = inputs.length * Math.max(1, runs.length);
   let partial = false;
+  const found = (): SimResult => ({ partial, traces: [...traces], runs: [...done], curves: [...curves] });
   for (const [place, input] of inputs.entries()) {
     const plan: readonly (PlannedRun | null)[] = runs.length > 0 ? runs : [null];
     for (const [step, run] of plan.entries()) {
@@ -65,7 +79,13 @@ export async function runAll(options: RunOptions): Promise<SimResult> {
       );
       stop.onStop = () => pass.close();
       const report =
-        run === null ? await pass.exhaust() : await simulate(run.config, pass.requests(), { progress: pass.tell });
+        run === null
+          ? await pass.exhaust()
+          : await simulate(run.config, pass.requests(), {
+              progress: pass.tell,
+              breath: pass.breath,
+              observer: watch?.(run, number, input),
+            });
       partial ||= pass.cut;
       if (pass.count === 0) {
         if (pass.cut) break;
@@ -77,9 +97,10 @@ export async function runAll(options: RunOptions): Promise<SimResult> {
         const subject = { trace: input.name, idTokens: pass.idTokens!, partial: pass.cut };
         curves.push(curveReport(pass.curve, subject, options.base));
       }
+      ran?.(number, found());
     }
   }
-  return { partial, traces, runs: done, curves };
+  return found();
 }
 
 /** One reading of one trace. */
@@ -112,19 +133,27 @@ class Pass {
     this.#show({ part, requests: this.count, at: this.#lastAt - this.#firstAt });
   };
 
+  /** Tells where it is, and lets all else have its turn. */
+  readonly breath: SimBreath = {
+    due: () => this.#options.breath.due(),
+    take: () => {
+      this.tell();
+      return this.#options.breath.take();
+    },
+  };
+
   close(): void {
     this.#open.close();
   }
 
   /** Reads to the end without a simulation. */
   async exhaust(): Promise<null> {
-    for await (const _ of this.requests());
+    for await (const _ of this.requests()) if (this.breath.due()) await this.breath.take();
     return null;
   }
 
   async *requests(): AsyncGenerator<TraceRequest> {
     const { limit, stop } = this.#options;
-    let breathed = performance.now();
     try {
       for await (const request of this.#open.requests) {
         if (stop.requested) {
@@ -134,10 +163,6 @@ class Pass {
         this.#see(request);
         yield request;
         if (this.count >= limit) return;
-        if (performance.now() - breathed < BREATH_MS) continue;
-        this.tell();
-        await new Promise((resolve) => setImmediate(resolve));
-        breathed = performance.now();
       }
       if (stop.requested) this.cut = true;
     } catch (error) {

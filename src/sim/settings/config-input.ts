@@ -1,7 +1,7 @@
 // The configuration of a simulation as it is given: a file and options, which win over it. Both are sparse; what they leave out takes the
 // simulator's defaults. Here names and types are checked, where the file can still be named; ranges are the simulator's own to check.
-import { ConfigError } from '../errors.js';
-import { checkSimConfig, type SimConfigInput } from '../sim/config.js';
+import { ConfigError } from '../../errors.js';
+import { checkSimConfig, type SimConfigInput } from '../config.js';
 
 /** The router checks the names in there itself. */
 const OPEN = 'settings';
