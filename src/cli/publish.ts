@@ -8,8 +8,8 @@ import { DEFAULT_INDEX_BYTES, WorkerPublisher } from '../live/plane/publish/publ
 import { openPlanePublisher, STREAM_LIMITS } from '../live/plane/transport/index.js';
 import type { PlaneNotice } from '../live/plane/transport.js';
 import { planeIdFrom } from '../router/worker-info.js';
+import { COUNT, SIZE, TIME, type Unit } from '../sim/settings/units.js';
 import { publisherText, publisherTotals } from './publish-progress.js';
-import { COUNT, SIZE, TIME, type Unit } from './simulate-units.js';
 
 const DEFAULT_BLOCK_SIZE = 16;
 const DEFAULT_EVERY_MS = 5000;
