@@ -3,12 +3,12 @@ import type { ServerConfig } from '../config.js';
 import type { DoctorTarget } from './evidence.js';
 
 export function targetOf({ model, blockSize, workers, sharedCache, salt, tokenizer }: ServerConfig): DoctorTarget {
-  const { type, masters, hashing, trustSeed } = sharedCache;
+  const { type, masters, hashing, trustSeed, allowUnverifiedContract } = sharedCache;
   return {
     model,
     blockSize,
     workers,
-    sharedCache: { type, masters, hashing, trustSeed },
+    sharedCache: { type, masters, hashing, trustSeed, allowUnverifiedContract },
     saltMode: salt.mode,
     tokenizer: tokenizer === null ? null : { file: tokenizer.file, chatTemplate: tokenizer.chatTemplate },
   };
