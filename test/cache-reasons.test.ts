@@ -6,10 +6,13 @@ import * as assert from 'uvu/assert';
 import type { Reason, ReasonCode } from '../src/cache/reasons.js';
 import { SharedCache } from '../src/cache/shared-cache.js';
 import type { CacheQuery, Explanation } from '../src/cache/types.js';
+import { derivedAdapterOf, PINNED_REVISION } from '../src/contract/revisions.js';
+import { validateContract } from '../src/contract/validate.js';
 import { blockHashes } from '../src/core/local-hash.js';
 import type { NormalisedStored } from '../src/events/normaliser.js';
 import { WorkerEvents } from '../src/events/worker-events.js';
 import { DerivedPool } from './support/derived-pool.js';
+import { smallDescriptor } from './support/descriptor.js';
 import { cleared, contractOf, framesOf, Pool, prefixOf, removed, SOURCE, stored, twinOf } from './support/messages.js';
 
 /** What an example explains, in blocks, and its reasons: code, block, group, missing keys. */
@@ -129,6 +132,13 @@ const examples: Readonly<Record<ReasonCode, () => Promise<Example>>> = {
   },
   'last-token': () => asked({}, 4, [['last-token', 4]]),
   // Where hashes are derived; more of these in derived-reasons.test.ts.
+  'contract-unverified': async () => {
+    const cache = await SharedCache.create();
+    const descriptor = { ...smallDescriptor(), adapter: derivedAdapterOf(PINNED_REVISION) };
+    cache.updateContract(validateContract(descriptor), []);
+    const query = { localHashes: new BigUint64Array(4), tokenCount: 65, blockSize: 16, eligible: true };
+    return { explanation: cache.explain(query), hits: 0, reasons: [['contract-unverified', null]] };
+  },
   'contract-unfit': async () => {
     const pool = await DerivedPool.open({ hashing: 'learned' }, { noMainGroup: true });
     return { explanation: pool.explain(pool.prompt(1, 4)), hits: 0, reasons: [['contract-unfit', null]] };

@@ -137,6 +137,7 @@ test('a contract says what the descriptor says, is frozen, and is a copy', () =>
     mainEventGroup: 1,
     hashRule: { algorithm: 'sha256', seed: '0' },
     learnable: true,
+    verified: true,
   });
   assert.equal(groups[6], {
     groupId: 6,

@@ -29,6 +29,7 @@ function contractOfGroups(groups: readonly { span: number; ranks: number }[], pa
   return {
     revision: '',
     adapter: '',
+    verified: true,
     mainEventBlockSize: SIZE,
     hashBlockSize: SIZE,
     lcmBlockSize: Math.max(...groups.map(({ span }) => span)),

@@ -90,7 +90,12 @@ function workerOf(changes: Partial<WorkerEvidence> = {}, rank: RankEvidence = ra
 function keysOf(required: readonly number[], foreign: KeyEvidence['foreign'] = [], prefixes = PREFIXES): StoreEvidence {
   const counts = prefixes.map((prefix, i) => ({ prefix, keys: required[i] ?? 0 }));
   const total = [...counts, ...foreign].reduce((sum, { keys }) => sum + keys, 0);
-  return { masters: [], keys: { total, required: counts, foreign, met: new Set() }, keysFault: null, drift: null };
+  return {
+    masters: [],
+    keys: { total, required: counts, foreign, met: new Set(), scopes: [] },
+    keysFault: null,
+    drift: null,
+  };
 }
 
 const TARGET = targetOf([], []);

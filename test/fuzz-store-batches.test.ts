@@ -24,6 +24,7 @@ const PREFIXES = [0, 1].flatMap((group) => [0, 1].map((rank) => `oracle@model@tp
 const CONTRACT: Contract = {
   revision: '',
   adapter: '',
+  verified: true,
   mainEventBlockSize: 16,
   hashBlockSize: 16,
   lcmBlockSize: 16,

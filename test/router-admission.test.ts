@@ -14,6 +14,7 @@ import {
 import { Random } from './support/random.js';
 
 const BAD: ContractOffer = { invalid: 'missing required object prefixes' };
+const UNVERIFIED: ContractOffer = { invalid: 'nobody vouches for it', unverified: true };
 
 /** `w2` is rank 0 of worker w2, `w2/3` its rank 3. */
 function sourceOf(name: string): Source {
@@ -67,6 +68,25 @@ const scenarios: readonly Scenario[] = [
     teach: [],
     status: { a: 'contract-invalid' },
     changed: false,
+  },
+  {
+    name: 'one rank with an unverified one, however many others have it',
+    steps: [{ a: UNVERIFIED, b: UNVERIFIED, c: 'X' }],
+    inForce: 'X',
+    teach: ['c'],
+    status: { a: 'contract-unverified', b: 'contract-unverified', c: 'admitted' },
+    changed: true,
+  },
+  {
+    name: 'an unverified one that becomes invalid, and a good one that becomes unverified',
+    steps: [
+      { a: UNVERIFIED, b: 'X' },
+      { a: BAD, b: UNVERIFIED },
+    ],
+    inForce: null,
+    teach: [],
+    status: { a: 'contract-invalid', b: 'contract-unverified' },
+    changed: true,
   },
   {
     name: 'ranks that agree, beside one without and one invalid',

@@ -300,6 +300,16 @@ const refusals: readonly (readonly [unknown, string, string])[] = [
     'sharedCache.trustSeed is true, and sharedCache.hashing is "learned", which makes no hashes by a seed; set sharedCache.hashing to derived or both (--hashing), or leave trustSeed out.',
   ],
   [
+    { sharedCache: store({ allowUnverifiedContract: 'yes' }) },
+    'shared-cache-allow-unverified-contract',
+    'sharedCache.allowUnverifiedContract is "yes"; give true or false.',
+  ],
+  [
+    { sharedCache: { allowUnverifiedContract: true } },
+    'unverified-without-type',
+    'sharedCache.allowUnverifiedContract is true, and sharedCache.type is "none", where no contract counts; set sharedCache.type to mooncake-store (--shared-cache-type), or leave it out.',
+  ],
+  [
     { sharedCache: { hashing: 'derived' } },
     'hashing-without-type',
     'sharedCache.hashing is "derived", and sharedCache.type is "none", where no hash is asked for; set sharedCache.type to mooncake-store (--shared-cache-type), or leave hashing out.',

@@ -59,6 +59,7 @@ test('everything has a default', () => {
       masters: [],
       hashing: 'learned',
       trustSeed: false,
+      allowUnverifiedContract: false,
       tenant: 'default',
       maxEvidenceAge: null,
     },
@@ -207,6 +208,7 @@ test('the shared cache as the field sets it', () => {
     masters: [{ events: EVENTS, http: null }],
     hashing: 'learned',
     trustSeed: false,
+    allowUnverifiedContract: false,
     tenant: 'default',
     maxEvidenceAge: null,
   });
@@ -246,6 +248,22 @@ test('where hashes come from: flag before variable before file, and all the way 
     refusal(() => load({}, { ...hashing, MOONROUTE_TRUST_SEED: 'yes' })).message,
     'sharedCache.trustSeed is "yes" (from MOONROUTE_TRUST_SEED); give true or false.',
   );
+});
+
+test('contracts that no engine has vouched for: flag before variable before file, and all the way to the router', () => {
+  const env = { DYN_SHARED_CACHE_TYPE: 'mooncake-store', DYN_MOONCAKE_KV_EVENTS_ENDPOINT: EVENTS };
+  const variable = { ...env, MOONROUTE_ALLOW_UNVERIFIED_CONTRACT: 'false' };
+  const file = { sharedCache: { type: 'mooncake-store', masters: [MASTER], allowUnverifiedContract: true } };
+  for (const [{ config }, allowed] of [
+    [load({}, env), false],
+    [load({}, env, file), true],
+    [load({}, variable, file), false],
+    [load({ allowUnverifiedContract: true }, variable), true],
+  ] as const) {
+    assert.is(config.sharedCache.allowUnverifiedContract, allowed);
+    const plan = planRouter(routerOptionsOf(config));
+    assert.equal([plan.allowUnverifiedContract, plan.parts.cache.allowUnverifiedContract], [allowed, allowed]);
+  }
 });
 
 test('a blank endpoint is refused where a store is set', () => {

@@ -8,6 +8,7 @@ export type ReasonCode =
   | 'pending' //             contract changes are being read
   | 'no-contract' //         no validated contract is in force
   | 'contract-too-large' //  more groups or prefixes than the core's build holds
+  | 'contract-unverified' // it was derived from public facts, and that is not allowed
   | 'contract-unfit' //      it was validated for another way of hashing
   | 'ineligible' //          the request's provenance is not proven
   | 'block-size' //          the query's blocks are not the contract's

@@ -4,6 +4,7 @@
 
 import { checkHashing } from '../contract/check-hashing.js';
 import type { Contract, Hashing } from '../contract/descriptor.js';
+import { UNVERIFIED_TEXT } from '../contract/unverified.js';
 import { type BuildName, candidateBuilds, fittingBuild, loadBuild } from '../core/builds.js';
 import { Core, type GroupCensus } from '../core/core.js';
 import { badScope, seedOf } from '../core/local-hash.js';
@@ -65,6 +66,7 @@ export class SharedCache {
   readonly #tableSeed: bigint | undefined;
   readonly #hashing: Hashing;
   readonly #trustSeed: boolean;
+  readonly #allowUnverified: boolean;
   readonly #builds: ReadonlyMap<BuildName, WebAssembly.Module>;
   #core: Core | null = null;
   #force: Force | null = null;
@@ -92,6 +94,7 @@ export class SharedCache {
     this.#tableSeed = options.tableSeed;
     this.#hashing = options.hashing ?? 'learned';
     this.#trustSeed = options.trustSeed ?? false;
+    this.#allowUnverified = options.allowUnverifiedContract ?? false;
     this.#builds = builds;
   }
 
@@ -139,6 +142,10 @@ export class SharedCache {
     this.#noteClear('contract-change');
     this.#lastClear = null; // of this contract there never was any residency
     if (contract === null) return;
+    if (!contract.verified && !this.#allowUnverified) {
+      this.#unfit = reason('contract-unverified', UNVERIFIED_TEXT);
+      return;
+    }
     const plan = planOf(contract, this.#hashing);
     if (plan.learned === null && plan.derived === null) {
       this.#unfit = UNFIT;

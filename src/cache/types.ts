@@ -24,6 +24,11 @@ export interface SharedCacheOptions {
    */
   readonly trustSeed?: boolean;
   /**
+   * Credit under a contract that was derived from a model's public configuration (`deriveDescriptor`), and that no running engine has vouched for. What is
+   * wrong with it then credits what engines can't restore. Default false: such a contract gives nothing, reason `contract-unverified`.
+   */
+  readonly allowUnverifiedContract?: boolean;
+  /**
    * True while contract changes are unread: no hints, no learning. Asked at every call; must be cheap. Where it throws they count as unread, and
    * it is counted.
    */

@@ -1,9 +1,10 @@
-// `moonroute contract check`: would these workers get shared-store hints, and if not, which rule says so?
+// `moonroute contract check` (and derive): would these workers get shared-store hints, and if not, which rule says so?
 import { Command, Option } from 'commander';
 import { agreeOnContract } from '../contract/agree.js';
 import { type Contract, HASHINGS, type Hashing } from '../contract/descriptor.js';
 import { unlearnedRule, validateContract } from '../contract/validate.js';
 import { ContractError } from '../errors.js';
+import { contractDeriveCommand } from './contract-derive.js';
 import { printJson, readJson } from './files.js';
 
 /** The subcommand. */
@@ -39,12 +40,17 @@ export function contractCommand(): Command {
         process.exitCode = 1;
       }
     });
-  return new Command('contract').description('Work with contract descriptors.').addCommand(check);
+  return new Command('contract')
+    .description('Work with contract descriptors.')
+    .addCommand(check)
+    .addCommand(contractDeriveCommand());
 }
 
 function printContract(file: string, contract: Contract): void {
   const { adapter, mainEventBlockSize, hashBlockSize, lcmBlockSize, partialHashHits, hashRule, groups } = contract;
-  console.log(`${file}: valid (${adapter})`);
+  console.log(
+    `${file}: valid (${adapter})${contract.verified ? '' : ', unverified: derived, and no engine has vouched for it'}`,
+  );
   console.log(
     `  main event block ${mainEventBlockSize} tokens, hash block ${hashBlockSize}, alignment ${lcmBlockSize}, partial hits ${partialHashHits ? 'on' : 'off'}`,
   );

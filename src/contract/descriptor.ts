@@ -98,6 +98,8 @@ export interface ContractGroup {
 export interface Contract {
   readonly revision: string;
   readonly adapter: string;
+  /** False where it was derived from what is public of the model (`deriveDescriptor`), and no running engine has vouched for it. */
+  readonly verified: boolean;
   /** Span of one block of the main group's GPU events, and of one local hash. Without a main group it is what was published, and says nothing. */
   readonly mainEventBlockSize: number;
   /** Span of one digest; divides every block size. */

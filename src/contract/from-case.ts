@@ -25,7 +25,7 @@ export interface OracleCaseGeometry {
 }
 
 /** Spec and manager names share their first word, which follows from the kind. */
-const FAMILY: Readonly<Record<GroupKind, string>> = {
+export const FAMILY: Readonly<Record<GroupKind, string>> = {
   full_attention: 'FullAttention',
   sliding_window: 'SlidingWindow',
   mamba: 'Mamba',

@@ -6,6 +6,7 @@ export {
   MAX_REASON_CHARS,
   MAX_WORLD_SIZE,
 } from './agree.js';
+export { type DeriveOptions, deriveDescriptor } from './derive.js';
 export {
   type Contract,
   type ContractGroup,
@@ -20,11 +21,13 @@ export {
   MAX_PREFIXES,
 } from './descriptor.js';
 export { descriptorFromCase, type OracleCaseGeometry, type OracleCaseGroup } from './from-case.js';
+export { MODEL_TYPES } from './model-layers.js';
 export {
   type AcceptedRevision,
   acceptRevision,
   adapterOf,
   defaultRevisions,
+  derivedAdapterOf,
   FIRST_EXTRA_KEYS_DATE,
   findRevision,
   type OracleVerdict,

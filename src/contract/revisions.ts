@@ -56,6 +56,16 @@ export function adapterOf(revision: string): string {
   return `vllm-${revision.slice(0, 8)}`;
 }
 
+/** The adapter's name for what was not read from a running engine of the revision, but derived from what is public (derive.ts). */
+export function derivedAdapterOf(revision: string): string {
+  return `derived-${revision.slice(0, 8)}`;
+}
+
+/** Whether a descriptor with this adapter is one of the revision: read from its engine, or derived for it. */
+export function isAdapterOf({ revision, adapter }: AcceptedRevision, name: string): boolean {
+  return name === adapter || name === derivedAdapterOf(revision);
+}
+
 /** Accepts the pinned revision only. */
 export const defaultRevisions: RevisionSet = setOf([entryOf(PINNED_REVISION, '2026-09-16')]);
 

@@ -29,7 +29,7 @@ import {
   utf8Bytes,
 } from './descriptor.js';
 import { derivedHashFault, hashRuleOf, learnedHashFault } from './hash-rule.js';
-import { defaultRevisions, findRevision, type RevisionSet } from './revisions.js';
+import { defaultRevisions, derivedAdapterOf, findRevision, isAdapterOf, type RevisionSet } from './revisions.js';
 
 /** The only tenant whose store events are read. The wire also writes it as the empty text (5.6 row 7). */
 export const DEFAULT_TENANT = 'default';
@@ -100,7 +100,7 @@ const identityRules: readonly Rule<DescriptorIdentity>[] = [
     message: 'unsupported Mooncake Store adapter',
     advice: 'Run an accepted vLLM revision, or accept this one with its case file',
     broken: (d, revisions) =>
-      revisions.some(({ adapter }) => adapter === d.adapter)
+      revisions.some((entry) => isAdapterOf(entry, d.adapter))
         ? undefined
         : `adapter is ${shown(d.adapter)}, accepted are ${revisions.map(({ adapter }) => adapter).join(', ')}`,
   },
@@ -109,10 +109,12 @@ const identityRules: readonly Rule<DescriptorIdentity>[] = [
     code: 'unsupported-revision',
     message: 'unsupported vLLM revision',
     advice: 'Run an accepted vLLM revision under its own adapter, or accept this one with its case file',
-    broken: (d, revisions) =>
-      findRevision(revisions, d.vllm_revision)?.adapter === d.adapter
+    broken: (d, revisions) => {
+      const entry = findRevision(revisions, d.vllm_revision);
+      return entry !== undefined && isAdapterOf(entry, d.adapter)
         ? undefined
-        : `vllm_revision is ${shown(d.vllm_revision)} with adapter ${shown(d.adapter)}`,
+        : `vllm_revision is ${shown(d.vllm_revision)} with adapter ${shown(d.adapter)}`;
+    },
   },
 ];
 
@@ -497,6 +499,7 @@ function contractOf(descriptor: Descriptor, unlearned: ContractRule | undefined)
   return Object.freeze({
     revision: descriptor.vllm_revision,
     adapter: descriptor.adapter,
+    verified: descriptor.adapter !== derivedAdapterOf(descriptor.vllm_revision),
     mainEventBlockSize: descriptor.main_event_block_size,
     hashBlockSize: hashSpan(descriptor),
     lcmBlockSize: descriptor.coordinator.lcm_block_size,

@@ -10,10 +10,15 @@ import { publisherKey, type Source } from '../events/worker-events.js';
 export const MAX_ADMISSION_RANKS = 4096;
 
 /** What a rank published: its contract's fingerprint, nothing yet, or something that was refused. */
-export type ContractOffer = string | null | { readonly invalid: string };
+export type ContractOffer = string | null | { readonly invalid: string; readonly unverified?: true };
 
 /** How a rank stands to the contract in force; only `admitted` ones teach and receive shared credit. */
-export type AdmissionCode = 'admitted' | 'contract-disagrees' | 'no-contract' | 'contract-invalid';
+export type AdmissionCode =
+  | 'admitted'
+  | 'contract-disagrees'
+  | 'no-contract'
+  | 'contract-invalid'
+  | 'contract-unverified'; // derived from public facts, and that is not allowed
 
 /** One rank's standing, with a sentence where it is not admitted. */
 export interface RankAdmission {
@@ -53,6 +58,7 @@ interface Rank {
   readonly camp: Camp | null;
   /** Why its offer is invalid; null when it is not. */
   readonly invalid: string | null;
+  readonly unverified: boolean;
 }
 
 const NOTHING: Admission = {
@@ -91,6 +97,7 @@ export class ContractAdmission {
       source: { workerId: source.workerId, dpRank: source.dpRank },
       camp: typeof offer === 'string' ? this.#joinCamp(offer) : null,
       invalid: typeof offer === 'object' && offer !== null ? offer.invalid.slice(0, MAX_REASON_CHARS) : null,
+      unverified: typeof offer === 'object' && offer !== null && offer.unverified === true,
     });
   }
 
@@ -158,7 +165,8 @@ export class ContractAdmission {
     return `Strict admission: ${nameOf(other.source)} has another Mooncake Store contract than ${nameOf(first.source)}.`;
   }
 
-  #standing({ source, camp, invalid }: Rank, inForce: Camp | null): RankAdmission {
+  #standing({ source, camp, invalid, unverified }: Rank, inForce: Camp | null): RankAdmission {
+    if (unverified) return { source, code: 'contract-unverified', text: invalid };
     if (invalid !== null) return { source, code: 'contract-invalid', text: `Its contract was refused: ${invalid}` };
     if (camp === null) return { source, code: 'no-contract', text: 'It has published no Mooncake Store contract.' };
     if (camp === inForce) return { source, code: 'admitted', text: null };

@@ -34,6 +34,7 @@ const CACHE: FieldTypes<SharedCacheOptions> = {
   tableSeed: 'bigint',
   hashing: 'any',
   trustSeed: 'boolean',
+  allowUnverifiedContract: 'boolean',
 };
 const CACHE_LIMITS: FieldTypes<NonNullable<SharedCacheOptions['limits']>> = { edges: 'number' };
 const EVENTS: FieldTypes<WorkerLimits> = {

@@ -65,6 +65,8 @@ export interface RouterPlan {
   readonly revisions: RevisionSet;
   /** Where engine hashes come from: what contracts must be good for. */
   readonly hashing: Hashing;
+  /** Whether contracts count that no engine has vouched for. */
+  readonly allowUnverifiedContract: boolean;
   /** Whether there is a shared cache, and why not. */
   readonly reading: SharedCacheReading;
   readonly parts: PartOptions;
@@ -129,6 +131,7 @@ export function planRouter(given: RouterOptions = {}): RouterPlan {
         : numberOf('image-token-id', 'imageTokenId', given.imageTokenId, 0, MAX_TOKEN_ID),
     revisions: revisionsOf(given.revisions),
     hashing,
+    allowUnverifiedContract: parts.cache.allowUnverifiedContract ?? false,
     parts,
   };
   refuseContradictions(settings, policy);

@@ -2,6 +2,7 @@
 // trusted only costs the worker its shared credit, with the reason (spec/kv-events.md 6.4).
 import { type Contract, type Hashing, shown } from '../contract/descriptor.js';
 import type { RevisionSet } from '../contract/revisions.js';
+import { UNVERIFIED_TEXT } from '../contract/unverified.js';
 import { isValidatedContract, validateContract } from '../contract/validate.js';
 import { ConfigError, ContractError } from '../errors.js';
 import type { Source } from '../events/worker-events.js';
@@ -32,8 +33,14 @@ export interface WorkerInfo {
   readonly draining?: boolean;
 }
 
+/** Why a contract can't be used; `unverified` where it would be, if contracts that no engine has vouched for were allowed. */
+export interface ContractRefusal {
+  readonly invalid: string;
+  readonly unverified?: true;
+}
+
 /** What a worker's contract comes to: the contract, why it can't be used, or nothing. */
-export type ContractVerdict = Contract | { readonly invalid: string } | null;
+export type ContractVerdict = Contract | ContractRefusal | null;
 
 /** A worker's checked description. */
 export interface CheckedWorker {
@@ -56,6 +63,7 @@ export interface ContractTerms {
   readonly revisions: RevisionSet;
   /** Where the engines' hashes come from. */
   readonly hashing: Hashing;
+  readonly allowUnverifiedContract: boolean;
 }
 
 const MAX_DP_RANK = 0xffff_ffff;
@@ -144,8 +152,10 @@ function contractOf({ id, contract: given, descriptor }: WorkerInfo, terms: Cont
     throw new ConfigError('worker-contract', `worker ${id}: give a contract or a descriptor, not both.`);
   }
   const verdict = descriptor === undefined ? contract : validated(descriptor, revisions, hashing);
+  if (verdict === null || 'invalid' in verdict) return verdict;
+  if (!verdict.verified && !terms.allowUnverifiedContract) return { invalid: UNVERIFIED_TEXT, unverified: true };
   // Without a main event group no event is laid out in blocks of that size.
-  if (verdict === null || 'invalid' in verdict || verdict.mainEventGroup === null) return verdict;
+  if (verdict.mainEventGroup === null) return verdict;
   if (verdict.mainEventBlockSize === terms.blockSize) return verdict;
   return {
     invalid: `its main event blocks have ${verdict.mainEventBlockSize} tokens, the router's blocks ${terms.blockSize}. Give the router that blockSize, or the worker another router.`,

@@ -4,7 +4,7 @@
 import type { Contract } from '../contract/descriptor.js';
 import { ConfigError, MoonrouteError } from '../errors.js';
 import { publisherKey, type Source } from '../events/worker-events.js';
-import { type Admission, ContractAdmission, type RankAdmission } from './admission.js';
+import { type Admission, ContractAdmission, type ContractOffer, type RankAdmission } from './admission.js';
 import { type CheckedWorker, type WorkerId, workerKey } from './worker-info.js';
 
 /** A worker's rank. */
@@ -160,6 +160,6 @@ export class WorkerTable {
   }
 }
 
-function offerOf({ contract }: CheckedWorker): string | null | { readonly invalid: string } {
+function offerOf({ contract }: CheckedWorker): ContractOffer {
   return contract === null || 'invalid' in contract ? contract : contract.fingerprint;
 }

@@ -43,7 +43,11 @@ export function routerOptionsOf(config: ServerConfig): RouterOptions {
     strictContracts,
     // Room for twice the configured ranks, since workers may be added later, and are there twice while a rollout goes on.
     index: { ranks: Math.min(MOST_RANKS, Math.max(LEAST_RANKS, 2 * ranks)) },
-    cache: { hashing: sharedCache.hashing, trustSeed: sharedCache.trustSeed },
+    cache: {
+      hashing: sharedCache.hashing,
+      trustSeed: sharedCache.trustSeed,
+      allowUnverifiedContract: sharedCache.allowUnverifiedContract,
+    },
   };
 }
 

@@ -15,7 +15,7 @@ type Worker = ServerConfig['workers'][number];
 
 /**
  * Holds the settings against each other.
- * @throws ConfigError `tenant-not-supported`, `masters-without-type`, `hashing-without-type`, `trust-seed-learned`, `master-http`, `endpoint`,
+ * @throws ConfigError `tenant-not-supported`, `masters-without-type`, `hashing-without-type`, `trust-seed-learned`, `unverified-without-type`, `master-http`, `endpoint`,
  *   `address`, `worker-id-twice`, `replay-without-events`, `endpoints-per-rank`, `too-many-ranks`,
  *   `plane-…` (`refusePlane`), `network`, `key-twice`, `open-to-all`
  */
@@ -54,7 +54,8 @@ export function refuseContradictions(config: ServerConfig): void {
   refuseOpen(config);
 }
 
-function refuseStore({ sharedCache: { type, tenant, masters, hashing, trustSeed } }: ServerConfig): void {
+function refuseStore({ sharedCache }: ServerConfig): void {
+  const { type, tenant, masters, hashing, trustSeed, allowUnverifiedContract } = sharedCache;
   if (tenant !== 'default') {
     throw new ConfigError(
       'tenant-not-supported',
@@ -77,6 +78,12 @@ function refuseStore({ sharedCache: { type, tenant, masters, hashing, trustSeed 
     throw new ConfigError(
       'hashing-without-type',
       `sharedCache.hashing is ${shown(hashing)}, and sharedCache.type is "none", where no hash is asked for; set sharedCache.type to mooncake-store (--shared-cache-type), or leave hashing out.`,
+    );
+  }
+  if (type === 'none' && allowUnverifiedContract) {
+    throw new ConfigError(
+      'unverified-without-type',
+      'sharedCache.allowUnverifiedContract is true, and sharedCache.type is "none", where no contract counts; set sharedCache.type to mooncake-store (--shared-cache-type), or leave it out.',
     );
   }
   for (const [at, { events, http }] of masters.entries()) {

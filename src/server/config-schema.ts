@@ -142,6 +142,11 @@ const sharedCache = object({
     .describe(
       'Credit derived hashes before workers’ events have agreed with them. Only if every engine is known to hash as its contract says; needed where a contract has no main event group.',
     ),
+  allowUnverifiedContract: flag()
+    .default(false)
+    .describe(
+      'Credit under contracts that were derived from a model’s public configuration (moonroute contract derive). Only after moonroute doctor has called their prefixes verified.',
+    ),
   tenant: text("a tenant's name").default('default').describe('Only default is supported.'),
   maxEvidenceAge: time(1000)
     .nullable()

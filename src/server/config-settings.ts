@@ -100,6 +100,14 @@ export const CONFIG_SETTINGS: readonly ConfigSetting[] = [
     help: 'credit derived hashes before workers’ events have agreed with them: true or false in the environment',
   },
   {
+    flag: '--allow-unverified-contract',
+    option: 'allowUnverifiedContract',
+    env: 'MOONROUTE_ALLOW_UNVERIFIED_CONTRACT',
+    path: ['sharedCache', 'allowUnverifiedContract'],
+    read: asFlag,
+    help: 'credit under contracts that were derived (moonroute contract derive): true or false in the environment',
+  },
+  {
     flag: '--master <events>',
     option: 'master',
     env: MASTER_VARIABLE,

@@ -65,6 +65,10 @@ export async function startService(config: ServerConfig, { log, signal }: StartO
       log.warn({ code: reading.code }, `the shared cache is not read: ${reading.text}`);
     }
     const { sharedCache } = config;
+    if (sharedCache.allowUnverifiedContract) {
+      const fix = 'moonroute doctor says how far what the store holds bears them out';
+      log.warn({ code: 'contract-unverified' }, `contracts that no engine has vouched for are credited: ${fix}`);
+    }
     const { masters, maxEvidenceAge } = sharedCache;
     const live = LiveStreams.open(router, {
       store: reading.reads ? { masters, ...(maxEvidenceAge === null ? {} : { keeper: { maxEvidenceAge } }) } : null,

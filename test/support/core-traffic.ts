@@ -73,6 +73,7 @@ function contractOf(
   return {
     revision: '',
     adapter: '',
+    verified: true,
     mainEventBlockSize,
     hashBlockSize,
     lcmBlockSize: sizes.reduce((a, b) => (a / gcd(a, b)) * b, 1),

@@ -38,6 +38,7 @@ export function targetOf(
       masters: masters.map(({ eventsEndpoint, httpUrl }) => ({ events: eventsEndpoint, http: httpUrl })),
       hashing: 'learned',
       trustSeed: false,
+      allowUnverifiedContract: false,
     },
     ...changes,
   };

@@ -16,11 +16,13 @@ export class ServiceOverFleet {
   /**
    * Starts everything and waits until workers are healthy, streams connected and the store reconciled.
    * @param unlisted the fleet's last workers that the router is not told of
+   * @param underContract false where no contract will be in force, and so nothing is reconciled
    */
   static async start(
     fleetOptions: FleetOptions = {},
     { sharedCache, ...config }: ConfigInput = {},
     unlisted = 0,
+    underContract = true,
   ): Promise<ServiceOverFleet> {
     const fleet = await Fleet.start({ workers: 3, ...fleetOptions, worker: { tp: 2, ...fleetOptions.worker } });
     try {
@@ -31,7 +33,8 @@ export class ServiceOverFleet {
       await until('workers and store', () => {
         const { workers, store } = live.status();
         const heard = workers.length > 0 && workers.every(({ connected, replay }) => connected && replay !== 'running');
-        return heard && (store?.reconciled ?? 0) > 0 && registry.list().every(({ healthy }) => healthy);
+        const reconciled = !underContract || (store?.reconciled ?? 0) > 0;
+        return heard && reconciled && registry.list().every(({ healthy }) => healthy);
       });
       return new ServiceOverFleet(fleet, running);
     } catch (error) {

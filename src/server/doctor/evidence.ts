@@ -20,6 +20,8 @@ export interface DoctorTarget {
     /** Where the router gets engine hashes from, and so what it asks of contracts. */
     readonly hashing: Hashing;
     readonly trustSeed: boolean;
+    /** Whether contracts count that no engine has vouched for. */
+    readonly allowUnverifiedContract: boolean;
   };
   /** How a client's salt reaches the workers; raw salts get no shared credit. */
   readonly saltMode: 'prefixed' | 'raw';
@@ -214,6 +216,18 @@ export interface KeyEvidence {
   readonly foreign: readonly PrefixCount[];
   /** Workers' hashes that are the end of a key under a required prefix. */
   readonly met: ReadonlySet<bigint>;
+  /** By model and cache prefix of derived contracts. */
+  readonly scopes: readonly PrefixScope[];
+}
+
+/** What the store holds under one model and cache prefix: that of a contract which no engine has vouched for. */
+export interface PrefixScope {
+  /** Cache prefix and model, as they stand in keys. */
+  readonly head: string;
+  /** Different digests, up to as many as are enough. */
+  readonly digests: number;
+  /** Every prefix that a digest stands behind, in their order; a bounded number. */
+  readonly prefixes: readonly string[];
 }
 
 /** How the stream and two key lists around it agree. */

@@ -2,6 +2,7 @@
 // hashes that workers announced. Memory is bounded whatever the list holds.
 import { DIGEST_DIGITS } from '../../cache/key-digest.js';
 import type { KeyEvidence, PrefixCount } from './evidence.js';
+import { ScopeTally } from './scope-tally.js';
 
 /** Foreign prefixes that are counted each for itself. */
 const PREFIXES_KEPT = 1024;
@@ -19,6 +20,7 @@ export class KeyReader {
   readonly #foreign = new Map<string, number>();
   readonly #met = new Set<bigint>();
   readonly #onKey: (key: string) => void;
+  readonly #scopes: ScopeTally;
   readonly #decoder = new TextDecoder();
   #rest = '';
   #total = 0;
@@ -28,13 +30,16 @@ export class KeyReader {
    * @param main those of the groups whose events teach
    * @param wanted workers' hashes
    * @param onKey hears each key
+   * @param heads models and cache prefixes of derived contracts
    */
   constructor(
     required: readonly string[],
     main: readonly string[],
     wanted: Iterable<bigint>,
     onKey: (key: string) => void = () => {},
+    heads: readonly string[] = [],
   ) {
+    this.#scopes = new ScopeTally(heads);
     this.#required = new Map(required.map((prefix) => [prefix, 0]));
     this.#main = new Set(main);
     this.#wanted = new Set(wanted);
@@ -59,6 +64,7 @@ export class KeyReader {
       required: listed(this.#required),
       foreign: foreign.slice(0, PREFIXES_SHOWN),
       met: this.#met,
+      scopes: this.#scopes.result(),
     };
   }
 
@@ -70,6 +76,7 @@ export class KeyReader {
     const at = key.lastIndexOf('@');
     const prefix = key.slice(0, Math.max(0, at));
     const digest = key.slice(at + 1);
+    this.#scopes.add(prefix, digest);
     const known = this.#required.get(prefix);
     if (known === undefined) {
       const seen = this.#foreign.get(prefix) ?? 0;

@@ -68,13 +68,13 @@ export class MasterWatch {
   }
 
   /** The list at the end. @throws MoonrouteError of the master's HTTP */
-  async list({ all, main }: RequiredPrefixes, hashes: () => Iterable<bigint>): Promise<Listed> {
+  async list({ all, main, heads }: RequiredPrefixes, hashes: () => Iterable<bigint>): Promise<Listed> {
     for (let attempt = 1; ; attempt++) {
       const before = this.#sequenceOf(await this.#ask());
       const heardBefore = this.#heard;
       const why = this.#whyUnjudged();
       const judge = why === null ? new DriftJudge(this.#baseline!.keys, this.#reader.fates) : null;
-      const keys = new KeyReader(all, main, hashes(), (key) => judge?.take(key));
+      const keys = new KeyReader(all, main, hashes(), (key) => judge?.take(key), heads);
       await this.#http!.keys((part) => keys.add(part), this.#parts.signal);
       keys.end();
       const after = this.#sequenceOf(await this.#ask());

@@ -11,12 +11,12 @@ export function targetOf({
   eventPlane,
   tokenizer,
 }: ServerConfig): DoctorTarget {
-  const { type, masters, hashing, trustSeed } = sharedCache;
+  const { type, masters, hashing, trustSeed, allowUnverifiedContract } = sharedCache;
   return {
     model,
     blockSize,
     workers,
-    sharedCache: { type, masters, hashing, trustSeed },
+    sharedCache: { type, masters, hashing, trustSeed, allowUnverifiedContract },
     saltMode: salt.mode,
     eventPlane,
     tokenizer: tokenizer === null ? null : { file: tokenizer.file, chatTemplate: tokenizer.chatTemplate },

@@ -18,6 +18,7 @@ const ZERO: Readonly<Record<SharedZeroCode, string>> = {
   'unknown-adapter': 'no worker lists the adapter',
   'contract-disagrees': 'the worker is under another contract than most',
   'contract-invalid': 'the worker’s contract can’t be used',
+  'contract-unverified': 'the contract was derived from public facts, and that is not allowed',
   stopped: 'the cache was stopped',
   pending: 'a change of contract is being read',
   'no-contract': 'no contract is in force',
@@ -51,6 +52,7 @@ const ADMISSION: Readonly<Record<AdmissionCode, string>> = {
   'contract-disagrees': 'disagrees',
   'no-contract': 'none',
   'contract-invalid': 'invalid',
+  'contract-unverified': 'unverified',
 };
 
 const DERIVATION: Readonly<Record<DerivationState, string>> = {

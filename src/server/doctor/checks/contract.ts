@@ -12,6 +12,13 @@ export const contract: Check = {
     workers.map(({ spec, contract }) => {
       const agreed = contract.contract;
       if (agreed !== null) {
+        if (!agreed.verified && !target.sharedCache.allowUnverifiedContract) {
+          return failed(
+            spec.id,
+            'the contract was derived and no engine has vouched for it, so it gets no shared credit',
+            'Load the worker extension and publish what it collects; or, once contract-derived calls its prefixes verified, set sharedCache.allowUnverifiedContract to true.',
+          );
+        }
         if (isUnprovable(agreed, target)) {
           return failed(
             spec.id,
@@ -42,11 +49,12 @@ function isUnprovable({ mainEventGroup }: Contract, { sharedCache }: DoctorTarge
 }
 
 function contractText(
-  { groups, mainEventGroup, mainEventBlockSize, hashRule }: Contract,
+  { groups, mainEventGroup, mainEventBlockSize, hashRule, verified }: Contract,
   target: DoctorTarget,
 ): string {
   const prefixes = groups.reduce((sum, { keyPrefixes }) => sum + keyPrefixes.length, 0);
   const blocks = mainEventGroup === null ? 'no main event group' : `blocks of ${mainEventBlockSize} tokens`;
   const rule = target.sharedCache.hashing === 'learned' ? '' : `, hashes of ${ruleText(hashRule)}`;
-  return `${count(groups.length, 'group')}, ${count(prefixes, 'key prefix', 'key prefixes')}, ${blocks}${rule}`;
+  const trust = verified ? '' : '; unverified: it was derived, and is credited because that is allowed';
+  return `${count(groups.length, 'group')}, ${count(prefixes, 'key prefix', 'key prefixes')}, ${blocks}${rule}${trust}`;
 }

@@ -5,6 +5,7 @@ import { blockSize } from './block-size.js';
 import { chatTemplate } from './chat-template.js';
 import { contract } from './contract.js';
 import { contractAgreement } from './contract-agreement.js';
+import { contractDerived } from './contract-derived.js';
 import { drift } from './drift.js';
 import { eligibleShare } from './eligible-share.js';
 import { eventsArrive } from './events-arrive.js';
@@ -43,6 +44,7 @@ export const CHECKS: readonly Check[] = [
   hashForm,
   contract,
   contractAgreement,
+  contractDerived,
   hashSeed,
   eligibleShare,
   saltNaming,

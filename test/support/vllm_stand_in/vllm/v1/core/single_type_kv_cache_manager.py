@@ -1,0 +1,11 @@
+# Stands in for the managers that look groups up.
+class FullAttentionManager:
+    pass
+
+
+class SlidingWindowManager:
+    pass
+
+
+class MambaManager:
+    pass
