@@ -23,7 +23,7 @@ export const PAGE = 'build/simulator/index.html';
 export const COMMAND = resolve('build/js/src/cli/main.js');
 const AXE = 'node_modules/axe-core/axe.min.js';
 /** What is waited for comes in a moment, or, where many tests share a machine, in some. */
-const DEADLINE_MS = 60_000;
+const DEADLINE_MS = 30_000;
 const POLL_MS = 20;
 /** What a page from disk may load: itself, its worker, and what it made. */
 const ITS_OWN = /^(?:file|blob|data):/;

@@ -57,7 +57,8 @@ export class Plot {
   constructor(spec: PlotSpec) {
     this.#spec = spec;
     this.over = h('div', { class: 'chart-over' }, this.#marked, this.#cursor);
-    const attributes = { class: 'chart-plot', tabindex: '0', role: 'img' };
+    // What it shows is said once it is drawn; it has a name before that too.
+    const attributes = { class: 'chart-plot', tabindex: '0', role: 'img', 'aria-label': 'A chart, not yet drawn' };
     this.element = h('div', attributes, this.#canvas, this.over);
     this.element.addEventListener('keydown', (event) => this.#key(event));
     this.element.addEventListener('blur', () => this.#tell(null));
