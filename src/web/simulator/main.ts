@@ -38,6 +38,7 @@ const running: Running = new Running({ client: () => client, moved, failed, say,
 const client = new Client({ source, hear: (answer) => running.hear(answer), died });
 const shown = new Shown({
   client,
+  /** A size of memory was chosen on the curve. */
   capacity: (bytes) => {
     form.set({ ...form.settings, store: `${Math.round(bytes / 1e6) / 1e3}GB` });
     changed();

@@ -5,6 +5,7 @@ import { hitShare } from '../../sim/report-figures.js';
 import { factsText } from '../../sim/report-table.js';
 import type { SimRun } from '../../sim/report-types.js';
 import { runText } from '../../sim/sweep.js';
+import type { SimConfig } from '../../sim/types.js';
 import { byId, fill, h } from '../console/dom.js';
 import { CapacityChart, FetchChart, type Labelled, LoadChart, pngOf, TiersChart, TtftChart } from './charts/index.js';
 import type { Client } from './client.js';
@@ -82,7 +83,8 @@ export class Shown {
     const open = (request: number) => this.#decision.open(request);
     this.#capacity = new CapacityChart(byId('capacity'), {
       onCapacity: (bytes, final) => {
-        if (final) capacity(bytes);
+        const ssd = (this.a === null ? undefined : simulationsOf(this.a)[0])?.config.store.ssdBytes ?? 0;
+        if (final) capacity(Math.max(0, bytes - ssd));
       },
     });
     this.#timeline = new Timeline(byId('timeline'), {
@@ -237,11 +239,11 @@ export class Shown {
       ssd: (config?.store.ssdBytes ?? 0) > 0 ? config!.store.ssdBytesPerSecond : Number.NaN,
     });
     this.#capacity.show(run.curve, {
-      storeBytes: config?.store.dramBytes ?? 0,
+      storeBytes: config === undefined ? 0 : storeBytes(config),
       other: this.b?.curve ?? null,
       simulated: runs.map((each) => ({
         label: runText(each),
-        bytes: each.config.store.dramBytes,
+        bytes: storeBytes(each.config),
         share: hitShare(each.report) ?? 0,
       })),
     });
@@ -313,6 +315,9 @@ export class Shown {
 }
 
 /** Names of a run's simulations as far as they have come. */
+/** The whole store, which the curve is over. */
+const storeBytes = ({ store }: SimConfig): number => store.dramBytes + store.ssdBytes;
+
 const labelsOf = (run: Run): string[] =>
   run.pictures.map((picture, place) => {
     const done = simulationsOf(run)[place];
