@@ -2,8 +2,8 @@
 import type { RequestOrder, RequestRow } from '../../../sim/observed/types.js';
 import { countText } from '../../../sim/report-format.js';
 import { h } from '../../console/dom.js';
+import { oncePerFrame } from '../dom-events.js';
 import { Asker } from '../timeline/asker.js';
-import { oncePerFrame } from '../timeline/surface.js';
 import { COLUMNS, ORDERS, PRICE_UNITS, sharesOf } from './cells.js';
 import {
   contentHeight,

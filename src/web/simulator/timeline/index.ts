@@ -2,6 +2,7 @@
 // view (window.ts), what to ask for (asker.ts), where things lie (layout.ts, parts.ts, strip.ts), what they say (words.ts), how they look (draw.ts).
 import type { RequestSpan, ResidencyRow, SimPlace, TimelineView } from '../../../sim/observed/types.js';
 import { h } from '../../console/dom.js';
+import { oncePerFrame } from '../dom-events.js';
 import { Asker } from './asker.js';
 import { drawTimeline } from './draw.js';
 import { drawOverview, OVERVIEW } from './draw-overview.js';
@@ -26,7 +27,7 @@ import { followOverview } from './overview-drag.js';
 import { type Palette, paletteOf } from './palette.js';
 import { MAX_LANES, neighbour, spanAt } from './parts.js';
 import { paintStrip } from './strip.js';
-import { oncePerFrame, Surface } from './surface.js';
+import { Surface } from './surface.js';
 import { tablesOf } from './tables.js';
 import {
   isWhole,

@@ -37,16 +37,3 @@ export class Surface {
     work(this.context);
   }
 }
-
-/** Runs `work` in the next frame, however often it is asked for. */
-export function oncePerFrame(work: () => void): () => void {
-  let asked = false;
-  return () => {
-    if (asked) return;
-    asked = true;
-    requestAnimationFrame(() => {
-      asked = false;
-      work();
-    });
-  };
-}
