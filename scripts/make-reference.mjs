@@ -26,7 +26,8 @@ function statementAt(lines, bareLines, from) {
     const code = bareLines[at].replaceAll('=>', '');
     for (const sign of code) depth += '([{<'.includes(sign) ? 1 : ')]}>'.includes(sign) ? -1 : 0;
     const end = code.trimEnd();
-    if (depth === 0 && (end.endsWith(';') || (braced && end.endsWith('}')))) return lines.slice(from, at + 1).join('\n');
+    if (depth === 0 && (end.endsWith(';') || (braced && end.endsWith('}'))))
+      return lines.slice(from, at + 1).join('\n');
   }
   throw new Error(`no end of: ${lines[from]}`);
 }
@@ -35,7 +36,10 @@ function statementAt(lines, bareLines, from) {
 function namesIn(list) {
   const items = list.split(',').filter((item) => item.trim() !== '');
   return items.map((item) => {
-    const [name, as = name] = item.trim().replace(/^type /, '').split(' as ');
+    const [name, as = name] = item
+      .trim()
+      .replace(/^type /, '')
+      .split(' as ');
     return [name, as];
   });
 }
@@ -155,7 +159,11 @@ const shownKinds = [...new Set(Object.values(KINDS))];
 
 function pageOf({ name, file }) {
   const all = [...exportsOf(file)].sort(([a], [b]) => (a < b ? -1 : 1));
-  const parts = [`# \`${name}\``, 'Generated from the comments by `scripts/make-reference.mjs`. Do not edit.', introOf(file)];
+  const parts = [
+    `# \`${name}\``,
+    'Generated from the comments by `scripts/make-reference.mjs`. Do not edit.',
+    introOf(file),
+  ];
   const groups = shownKinds.map((title) => [title, all.filter(([, { kind }]) => KINDS[kind] === title)]);
   groups.push(['Parts of these types, without an export', partsOf(all.map(([, one]) => one))]);
   for (const [title, members] of groups) {
