@@ -1,38 +1,20 @@
-// What a gateway does with moonroute, on recorded bytes: the KV events of two workers and a real Mooncake master's messages go in, a decision
-// comes out, with what it credits and why not more. Run with `node examples/router.js`.
+// The KV events of a worker and a real Mooncake master's messages go in, a decision comes out. Run with `node examples/router.js`.
 import { Router } from 'moonroute';
 import { file, recorded } from './recorded.js';
 
-const router = await Router.create({ settings: { sharedCacheType: 'mooncake-store' }, blockSize: 16 });
-// Each worker publishes which objects its model needs: here full attention and Mamba, two tensor-parallel ranks.
+const router = await Router.create({ settings: { sharedCacheType: 'mooncake-store' }, policy: 'kv', blockSize: 16 });
+// Each worker says once which objects of the store its model needs: its contract.
 const descriptor = JSON.parse(file('contract.json'));
 for (const id of ['worker-0', 'worker-1']) router.addWorker({ id, descriptor });
 
-// A prompt of 65 tokens, the ids 0 … 64. The caller proves that it is plain text, and says what time it is.
-const prompt = { tokens: Uint32Array.from({ length: 65 }, (_, i) => i), textOnly: true, explain: true };
-let now = 0;
-const show = (when) => {
-  const { worker, cost, runnerUp, blocks, sharedReason, candidates, lease } = router.route({ ...prompt, now });
-  console.log(`${when}: ${worker.id}, cost ${cost}; runner-up ${runnerUp.worker.id}, cost ${runnerUp.cost}`);
-  console.log(`  blocks on the GPU ${blocks.device}, from the store ${blocks.shared}, of ${blocks.request}`);
-  if (sharedReason !== null) console.log(`  nothing from the store: ${sharedReason.code}`);
-  for (const { worker, zero } of candidates)
-    if (zero.device !== null) console.log(`  ${worker.id} has nothing on its GPU: ${zero.device.text}`);
-  // The gateway reports what the engine says: it took the request, the first token came, it is done.
-  lease.admitted(now + 1);
-  lease.progress(1, now + 40);
-  lease.complete(now + 90, { cachedTokens: (blocks.device + blocks.shared) * 16 });
-  now += 100;
-};
-
-show('nobody knows the prompt');
+// Frames as the sockets bring them (moonroute/live reads those for you). What is wrong with them is counted, never thrown.
 for (const frames of recorded('worker.jsonl')) router.onWorkerMessage('worker-0', frames);
-show('worker-0 holds it');
-for (const frames of recorded('../test/fixtures/mooncake-captures/tp2_fa16_mamba16_late.jsonl'))
-  router.onStoreMessage(frames);
-// The worker restarts: what its GPU held is gone, and what it put into the store is still there for everybody.
-router.workerStreamLost('worker-0');
-show('worker-0 restarted, the store holds it');
-router.storeStreamLost('disconnect');
-show('the store is out of sight');
-router.dispose();
+for (const frames of recorded('store.jsonl')) router.onStoreMessage(frames);
+router.workerStreamLost('worker-0'); // it restarts: its GPU is empty, what it put into the store is still there for everybody
+
+// textOnly: the caller has proven that the prompt is plain text. Without that nothing of the store is counted on.
+const tokens = Uint32Array.from({ length: 65 }, (_, i) => i);
+const { worker, blocks, lease } = router.route({ tokens, textOnly: true, now: Date.now() });
+console.log(`${worker.id}: of ${blocks.request} blocks ${blocks.device} on its GPU, ${blocks.shared} in the store`);
+lease.admitted(Date.now()); // then progress(), and at the end complete(), fail() or cancel(): so load and rates are known
+lease.complete(Date.now(), { cachedTokens: 64 }); // what the engine said of the prompt

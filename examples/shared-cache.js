@@ -21,8 +21,7 @@ const show = (when) => {
 };
 
 show('nothing stored yet');
-for (const frames of recorded('../test/fixtures/mooncake-captures/tp2_fa16_mamba16_late.jsonl'))
-  cache.applyStoreMessage(frames);
+for (const frames of recorded('store.jsonl')) cache.applyStoreMessage(frames);
 show("after the store's messages");
 cache.streamLost('disconnect');
 show('after the store was lost from sight');

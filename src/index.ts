@@ -17,7 +17,27 @@ export type {
   StoreMessageFate,
   StoreMessageResult,
 } from './cache/types.js';
-export * from './contract/index.js';
+export {
+  type AcceptedRevision,
+  type AgreementOptions,
+  acceptRevision,
+  agreeOnContract,
+  type Contract,
+  type ContractGroup,
+  type ContractRule,
+  contractRules,
+  type Descriptor,
+  defaultRevisions,
+  type GroupDescriptor,
+  type GroupKind,
+  type Hashing,
+  type HashRule,
+  type OracleVerdict,
+  type RevisionClaim,
+  type RevisionSet,
+  type ValidateOptions,
+  validateContract,
+} from './contract/index.js';
 export type { GroupCensus } from './core/core.js';
 export { blockHashes, type HashScope, sequenceHashes } from './core/local-hash.js';
 export {
@@ -49,7 +69,12 @@ export {
   type RequestJudgement,
   type RequestReason,
 } from './events/request.js';
-export { type BlocksStopped, type RouterBlockOptions, RouterBlocks, routerBlocks } from './events/router-blocks.js';
+export {
+  type BlocksStopped,
+  type RouterBlockOptions,
+  type RouterBlocks,
+  routerBlocks,
+} from './events/router-blocks.js';
 export {
   type Source,
   WorkerEvents,
@@ -93,6 +118,7 @@ export type { TtftOptions } from './router/ttft-options.js';
 export type { WorkerId, WorkerInfo } from './router/worker-info.js';
 export type { RankView, WorkerView } from './router/worker-views.js';
 export type { LocalZeroCode, SharedZeroCode, ZeroReason } from './router/zero-credit.js';
+export type { LoadReport, RankLoadShare, RouterEvent } from './wire/envelope/types.js';
 export {
   type MissingRange,
   ReplayCursor,
@@ -101,5 +127,5 @@ export {
   readReplayReply,
   replayRequest,
 } from './wire/replay.js';
-export { decodeWorkerBatch, decodeWorkerMessage, type WorkerBatch } from './wire/vllm.js';
+export { decodeWorkerMessage, type WorkerBatch } from './wire/vllm.js';
 export type { ClearedEvent, IgnoredEvent, RemovedEvent, StoredEvent, WorkerEvent } from './wire/worker-event.js';

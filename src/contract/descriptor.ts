@@ -71,6 +71,7 @@ export const HASH_CONTRACT: Descriptor['hash'] = Object.freeze({
 
 /** Where the digests of a prompt come from: workers' events teach them, the core computes them, or both. */
 export const HASHINGS = ['learned', 'derived', 'both'] as const;
+/** Where the engine hashes of a prompt come from: `learned` from workers' events, `derived` from its tokens, `both` derived where that is proven. */
 export type Hashing = (typeof HASHINGS)[number];
 
 /** How the engine makes digests: enough to make them again. */

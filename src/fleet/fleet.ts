@@ -7,6 +7,7 @@ import { SimulatedMaster, type SimulatedMasterOptions } from './master.js';
 import type { SharedStore } from './worker/shared-store.js';
 import { SimulatedWorker, type WorkerOptions, type WorkerStatus } from './worker.js';
 
+/** What a fleet consists of, where it listens, and what happens to it by itself. */
 export interface FleetOptions {
   /** Workers: how many alike, or each one's own options. */
   readonly workers?: number | readonly WorkerOptions[];
@@ -44,6 +45,7 @@ export interface FleetEndpoints {
   }[];
 }
 
+/** How a fleet stands, with the truth that a router does not see. */
 export interface FleetStatus {
   readonly simulated: true;
   readonly workers: readonly WorkerStatus[];
@@ -64,6 +66,7 @@ const REMOVED_TOGETHER = 8;
 /** Ports of the masters, two each. */
 const MASTER_PORTS = 4;
 
+/** Simulated workers and the simulated store that they share. Make one with `Fleet.start`. */
 export class Fleet {
   readonly workers: readonly SimulatedWorker[];
   /** The master that led when the fleet began, and the standby if there is one. */

@@ -1,6 +1,5 @@
 // The fleet's public face (Node): simulated vLLM workers and a simulated Mooncake master that speak the real wire, to test routers against.
 
-export { BlockDigests } from '../wire/block-digests.js';
 export {
   Fleet,
   type FleetEndpoints,
@@ -15,7 +14,6 @@ export {
   type Encoding,
   EVENT_FORMS,
   type EventForm,
-  encodingText,
   HASH_FORMS,
   type HashForm,
   parseEncoding,

@@ -44,6 +44,7 @@ interface Life {
   readonly publisher: EventPublisher | null;
 }
 
+/** A simulated Mooncake master with its event stream, its admin HTTP and a model of its store. Make one with `SimulatedMaster.start`. */
 export class SimulatedMaster extends StoreClient {
   readonly generation: Generation;
   readonly #options: SimulatedMasterOptions;

@@ -38,13 +38,18 @@ export interface WorkerStatus {
   readonly ranks: readonly RankStatus[];
 }
 
+/** How one rank of a simulated worker stands. */
 export interface RankStatus extends EngineCounts, PublisherCounts {
   readonly dpRank: number;
+  /** Requests that run, and that wait. */
   readonly running: number;
   readonly waiting: number;
+  /** Part of the GPU's blocks that is in use, 0 … 1. */
   readonly usage: number;
   readonly steps: number;
+  /** Sequence of its next message, decimal. */
   readonly nextSequence: string;
+  /** Messages kept for replay. */
   readonly buffered: number;
 }
 
@@ -52,6 +57,7 @@ export interface RankStatus extends EngineCounts, PublisherCounts {
 const REBIND_TRIES = 100;
 const REBIND_MS = 20;
 
+/** A simulated vLLM worker: OpenAI HTTP, KV events, replay, and a model of its KV cache. Make one with `SimulatedWorker.start`. */
 export class SimulatedWorker {
   readonly #plan: WorkerPlan;
   readonly #faults = new HttpFaults();

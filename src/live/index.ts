@@ -23,6 +23,7 @@ export {
   type StreamLimits,
 } from './plane/transport/index.js';
 export type { PlaneMessage, PlaneNotice, PlanePublisher, PlaneRank, PlaneSubscriber } from './plane/transport.js';
+export type { StoreKeeperOptions } from './store-keeper.js';
 export type { ReconcileReport, StoreStreamStatus } from './store-status.js';
 export type { StoreStreamOptions } from './store-stream.js';
 export type { RebuildCause, RecoveryCounts } from './worker-recovery.js';

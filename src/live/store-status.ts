@@ -11,13 +11,15 @@ export interface ReconcileReport {
   readonly took: number;
   /** Of that, the final step, during which nothing else was done. */
   readonly step: number;
+  /** Objects that are resident by it, and those for which there was no room. */
   readonly placed: number;
   readonly leftOut: number;
+  /** Keys under none of the contract's prefixes, and keys that are but without a digest. */
   readonly foreign: number;
   readonly malformed: number;
 }
 
-/** How the store's stream stands. */
+/** How the store's stream stands. Ages and times in milliseconds. */
 export interface StoreStreamStatus {
   readonly masters: readonly MasterView[];
   /** Index of the followed one; null while none is known to serve. */
@@ -33,6 +35,7 @@ export interface StoreStreamStatus {
   readonly heldBack: number;
   readonly reconciling: boolean;
   readonly lastReconcile: ReconcileReport | null;
+  /** Reconciles that counted. */
   readonly reconciled: number;
   /** Reconciles that did not count, by reason. */
   readonly voided: Readonly<Record<string, number>>;
@@ -40,7 +43,9 @@ export interface StoreStreamStatus {
   readonly drifts: Readonly<Record<string, number>>;
   /** Connections lost, by cause. */
   readonly losses: Readonly<Record<string, number>>;
+  /** Times that all evidence went because it was too old. */
   readonly expired: number;
+  /** Messages that wait to be looked at, and times that the socket had to wait because of them. */
   readonly queued: number;
   readonly pauses: number;
   /** What a person should know, in sentences. */

@@ -116,8 +116,11 @@ export interface PromptReader {
   stats(): PromptStats;
 }
 
+/** Where prompts' tokens came from, and which prompts were not proven to be text alone. */
 export interface PromptStats {
+  /** Prompts. */
   readonly bySource: Readonly<Record<TokenSource, number>>;
+  /** Prompts by what spoke against the proof. */
   readonly notProven: Readonly<Record<string, number>>;
   /** State of the local tokenizer: 'none', 'unverified', 'agrees', 'disagrees'. */
   readonly local: { readonly state: 'none' | 'unverified' | 'agrees' | 'disagrees'; readonly detail: string | null };

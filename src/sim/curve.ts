@@ -20,11 +20,13 @@ const DEFAULT_MAX_IDS = 0x400_0000;
 /** Corners that `points` gives unless asked for more or fewer. */
 const DEFAULT_POINTS = 1000;
 
+/** Bounds of a capacity curve. */
 export interface CurveOptions {
   /** Ids must be below this; default 2²⁶. */
   readonly maxIds?: number;
 }
 
+/** One point of a capacity curve. */
 export interface CurvePoint {
   /** Blocks that the cache holds. */
   readonly capacity: number;
@@ -32,6 +34,7 @@ export interface CurvePoint {
   readonly hits: number;
 }
 
+/** Hits of an LRU cache at every size at once, over the block ids that it is fed, by their reuse distances. */
 export class CapacityCurve {
   readonly #maxIds: number;
   /** By id: its slot + 1, or 0 before its first touch. */

@@ -7,7 +7,7 @@ export { reportHtml } from './report-html.js';
 export { policyTable, sweepTable } from './report-table.js';
 export type * from './report-types.js';
 export { type SimOptions, simulate } from './simulate.js';
-export { planRuns } from './sweep.js';
+export type { TraceSource } from './traces/bytes.js';
 export type { CsvColumns, TimeUnit } from './traces/csv.js';
 export { TraceIds } from './traces/ids.js';
 export { readTrace, type Trace, type TraceOptions } from './traces/read.js';

@@ -23,6 +23,7 @@ import type { TraceRequest } from './traces/types.js';
 import type { SimConfig, SimProgress, SimReport } from './types.js';
 import { SimWorker } from './worker.js';
 
+/** What a simulation tells of itself on its way, and what may end it. */
 export interface SimOptions {
   /** Told every few requests. What it promises is awaited: the place to let timers and a page have their turn. */
   progress?(progress: SimProgress): unknown;

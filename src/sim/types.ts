@@ -177,6 +177,7 @@ export interface SimReport {
 
 /** Told now and then. */
 export interface SimProgress {
+  /** Requests read so far. */
   readonly requests: number;
   /** Milliseconds of the trace's clock. */
   readonly at: number;

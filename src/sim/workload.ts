@@ -16,6 +16,7 @@ type Kind = (typeof KINDS)[number];
 /** Shares of requests; any scale. */
 export type WorkloadMix = Readonly<Record<Kind, number>>;
 
+/** The built-in workload: how much of it, and of what. */
 export interface WorkloadOptions {
   /** Default 5,000. */
   readonly requests?: number;

@@ -3,6 +3,7 @@ import { ConfigError } from '../../errors.js';
 import type { StoreModelOptions } from './store-options.js';
 import type { EventFlags } from './types.js';
 
+/** Where a simulated master listens, which wire generation it speaks, and how its store behaves. */
 export interface SimulatedMasterOptions extends StoreModelOptions, Partial<EventFlags> {
   /** Address to listen on; 127.0.0.1 unless given. */
   readonly host?: string;

@@ -47,12 +47,15 @@ const ARRAY_FORMS = {
 
 /** How an event is written. `map` is vLLM's of June 2026 on. */
 export type EventForm = 'map' | keyof typeof ARRAY_FORMS;
+/** All forms of events. */
 export const EVENT_FORMS: readonly EventForm[] = ['map', ...(Object.keys(ARRAY_FORMS) as (keyof typeof ARRAY_FORMS)[])];
 
 /** How hashes are written: their low 64 bits unsigned or signed, or all 32 bytes. */
 export type HashForm = 'u64' | 'i64' | 'bytes';
+/** All forms of hashes. */
 export const HASH_FORMS: readonly HashForm[] = ['u64', 'i64', 'bytes'];
 
+/** How a simulated worker writes its event messages. */
 export interface Encoding {
   readonly form: EventForm;
   readonly hashes: HashForm;

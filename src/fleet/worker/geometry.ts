@@ -43,6 +43,7 @@ export interface Group {
   readonly bytesPerObject: number;
 }
 
+/** The KV-cache groups of a simulated model, and where its prompts can restart. */
 export interface Geometry {
   readonly model: string;
   /** Tokens of a digest. */

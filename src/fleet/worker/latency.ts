@@ -2,6 +2,7 @@
 import { ConfigError } from '../../errors.js';
 import type { StepResult } from './engine.js';
 
+/** How long a simulated worker takes. */
 export interface LatencyModel {
   /** Tokens a second that prefill computes. */
   readonly prefillRate: number;

@@ -10,8 +10,11 @@ import { type Geometry, type GroupOptions, geometryOf } from './geometry.js';
 import { checkedLatency, type LatencyModel } from './latency.js';
 import type { SharedStore } from './shared-store.js';
 
+/** What a simulated worker is made with. All is optional. */
 export interface WorkerOptions {
+  /** Default `worker-0`. */
   readonly id?: string;
+  /** Address to listen on; 127.0.0.1 unless given. */
   readonly host?: string;
   /** 0 for any that is free, here and below. */
   readonly httpPort?: number;
@@ -23,6 +26,7 @@ export interface WorkerOptions {
   readonly model?: string;
   /** LoRA adapters, as requests name them. */
   readonly adapters?: readonly string[];
+  /** What object keys begin with. */
   readonly cachePrefix?: string;
   /** Tokens of a block. */
   readonly blockSize?: number;
@@ -30,19 +34,27 @@ export interface WorkerOptions {
   readonly tp?: number;
   /** Data-parallel ranks: each is an engine with its own stream. */
   readonly dp?: number;
+  /** KV-cache groups; one of full attention unless given. */
   readonly groups?: readonly GroupOptions[];
   /** Blocks of one rank's GPU, all groups together. */
   readonly gpuBlocks?: number;
+  /** Tokens that one step computes at most. */
   readonly stepTokens?: number;
+  /** Requests that run at a time, and that wait; more are refused. */
   readonly maxRunning?: number;
   readonly maxWaiting?: number;
+  /** Tokens of prompt and answer together. */
   readonly maxModelLength?: number;
   readonly latency?: Partial<LatencyModel>;
+  /** How events are written. */
   readonly encoding?: Encoding;
+  /** Topic of its messages; empty unless given. */
   readonly topic?: string;
   /** Batches kept for replay. */
   readonly bufferSteps?: number;
+  /** Messages that wait for one slow subscriber before more are lost to it. */
   readonly highWaterMark?: number;
+  /** Which of vLLM's layouts replays have. */
   readonly replayLayout?: ReplayLayout;
   /** Windows of which endpoints prompts keep: 0 the last one's alone, N also those of each multiple of N tokens, null all. */
   readonly retention?: Retention;

@@ -12,6 +12,7 @@ export interface CurveOptions {
   readonly secretKey: string | Uint8Array;
 }
 
+/** Checked keys of CURVE: the server's public one and the client's own pair. */
 export class CurveKeys {
   readonly #serverKey: Uint8Array;
   readonly #publicKey: Uint8Array;

@@ -12,6 +12,7 @@ export interface CsvColumns {
   readonly output?: string;
 }
 
+/** Unit of a CSV's numeric times: milliseconds or seconds. */
 export type TimeUnit = 'ms' | 's';
 
 /** Known header names, in lower case without spaces, dashes and underscores. */

@@ -15,6 +15,7 @@ const MAX_TEXTS = 0x80_0000;
 const FIRST_SLOTS = 1024;
 const PAGE = 0x1_0000;
 
+/** Compact numbers 0 … for the block ids of a trace, in order of first appearance. Give one to all files of a trace that is split. */
 export class TraceIds {
   readonly #maxIds: number;
   #count = 0;

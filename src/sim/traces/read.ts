@@ -10,6 +10,7 @@ import { Requests } from './requests.js';
 import { TraceTally } from './tally.js';
 import { TRACE_FORMATS, type TraceFormat, type TraceReport, type TraceRequest } from './types.js';
 
+/** How a trace is read. All is optional. */
 export interface TraceOptions {
   /** Forces a format; by default the first row tells. */
   readonly format?: TraceFormat;

@@ -10,6 +10,7 @@ export const TRACE_FORMATS = ['fast25', 'qwen-bailian', 'csv', 'recording'] as c
  */
 export type TraceFormat = (typeof TRACE_FORMATS)[number];
 
+/** A request of a trace, whatever format it was read from. */
 export interface TraceRequest {
   /** Place in the order of arrival, from 0. */
   readonly index: number;
@@ -67,6 +68,7 @@ export type RecordingOddity =
   | 'recording-cut-short'
   | 'recording-no-worker';
 
+/** What was odd in a trace, how often, and what was made of it. */
 export interface TraceWarning {
   readonly code: TraceSkip | TraceOddity;
   /** Rows; for `two-parents` and `parent-not-checked`, ids in rows; of a recording, what the text counts. */

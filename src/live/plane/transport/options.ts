@@ -42,22 +42,27 @@ export interface PlaneTls {
   readonly keyFile?: string;
 }
 
+/** What both sides of a plane have. */
 interface Common {
   /** The model whose workers' events these are. */
   readonly model: string;
-  /** NATS alone. */
+  /** NATS alone: what the model's stream keeps, where nobody has made it yet. */
   readonly stream?: Partial<StreamLimits>;
+  /** NATS alone. */
   readonly tls?: PlaneTls;
   /** Draws from [0, 1), for the jitter of reconnects. */
   readonly random?: () => number;
 }
 
+/** How a publisher's side of a plane is opened. */
 export interface PlanePublisherOptions extends Common {
   /** Ranks for which it answers recovery questions. */
   readonly ranks: readonly PlaneRank[];
+  /** Hears of connections, losses and faults. */
   readonly onNotice?: ((notice: PlaneNotice) => void) | null;
 }
 
+/** How a router's side of a plane is opened. */
 export interface PlaneSubscriberOptions extends Common {
   /** ZMQ alone: where this router tells its load (`tcp://HOST:PORT` to bind, port 0 for any), and where its peers tell theirs. */
   readonly loadBind?: string | null;
