@@ -13,7 +13,7 @@ export const planeAnswers: Check = {
             : failed(
                 subject,
                 `nobody answers for worker ${planeId}: ${fault}`,
-                'Run moonroute publish beside the worker, with this --worker-id and the router’s model; see whether eventPlane.url is where it sends to.',
+                'Run moonroute publish beside the worker, with this --id and the router’s model; see whether eventPlane.url is where it sends to.',
               ),
         ),
 };
