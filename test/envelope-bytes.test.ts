@@ -89,6 +89,47 @@ test('eligibility costs five bytes where it is true and none where it is false',
   }
 });
 
+test('a contradiction costs five bytes where there is one and none where there is none', () => {
+  const removed = { kind: 'removed', hashes: BigUint64Array.of(1n) } as const;
+  for (const data of [storeOf([HASH]), removed]) {
+    const without = encodeEvents([eventOf(data)]);
+    const withIt = encodeEvents([eventOf(data, { contradicts: true })]);
+    assert.is(withIt.length - without.length, 5);
+    assert.is(hex(withIt.subarray(-5)), 'a3636f6ec3');
+    assert.not.ok(hex(without).includes(hex(Buffer.from('con'))));
+  }
+  const cleared = { kind: 'cleared' } as const;
+  assert.equal(encodeEvents([eventOf(cleared, { contradicts: true })]), encodeEvents([eventOf(cleared)]));
+});
+
+test('what contradicts is never written as eligible', () => {
+  const [both, alone] = [true, false].map((eligible) =>
+    encodeEvents([eventOf(storeOf([HASH]), { eligible, contradicts: true })]),
+  );
+  assert.equal(both, alone);
+});
+
+const CONTRADICTIONS: [name: string, envelope: object, kv: object, contradicts: boolean, doubted: number][] = [
+  ['missing', {}, {}, false, 0],
+  ['true', { con: true }, {}, true, 0],
+  ['false', { con: false }, {}, false, 0],
+  ['nil', { con: null }, {}, true, 1],
+  ['a number', { con: 1 }, {}, true, 1],
+  ['beside eligibility, which is none then', { con: true, sce: true }, {}, true, 1],
+  ['false beside eligibility', { con: false, sce: true }, {}, false, 0],
+  ['of a removal', { con: true }, { data: { removed: { block_hashes: [1] } } }, true, 0],
+  ['of a clear', { con: true }, { data: 'cleared' }, false, 0],
+  ['another spelling', { CON: true }, {}, false, 0],
+];
+for (const [name, envelope, kv, contradicts, doubted] of CONTRADICTIONS) {
+  test(`contradiction: ${name}`, () => {
+    const { event, counts } = readOne(wire(envelope, kv));
+    assert.is(event.contradicts, contradicts);
+    assert.is(event.eligible, 'sce' in envelope && !contradicts);
+    assert.is(counts.doubted, doubted);
+  });
+}
+
 test('nothing but a store is ever written as eligible', () => {
   const removed = { kind: 'removed', hashes: BigUint64Array.of(1n) } as const;
   for (const data of [removed, { kind: 'cleared' } as const]) {
@@ -103,8 +144,10 @@ test('what is not set is left out; tier, rank, parent and position are always th
   assert.equal(Object.keys(event['event']!['data']!['stored']!), ['parent_hash', 'start_position', 'blocks']);
   const full = eventOf(storeOf([1n]), { domain: 'worker', sessionId: 's', stateSource: 4, eligible: true });
   const [all] = decode(encodeEvents([full])) as [Record<string, never>];
-  const names = ['worker_id', 'storage_tier', 'residency_domain', 'event', 'state_source', 'session_id', 'sce'];
-  assert.equal(Object.keys(all), names);
+  const names = ['worker_id', 'storage_tier', 'residency_domain', 'event', 'state_source', 'session_id'];
+  assert.equal(Object.keys(all), [...names, 'sce']);
+  const [other] = decode(encodeEvents([{ ...full, contradicts: true }])) as [Record<string, never>];
+  assert.equal(Object.keys(other), [...names, 'con']);
 });
 
 test('numbers that the wire has no place for are refused by the writer', () => {
@@ -176,11 +219,15 @@ test('eligibility of a removal, a clear, and of blocks with images is none', () 
 
 test('the flag does not leak into the next event', () => {
   const { events } = reader.read(
-    encode([wire({ sce: true }), wire(), wire({}, {}, { shared_cache_eligible: true }), wire()]),
+    encode([wire({ sce: true }), wire(), wire({}, {}, { shared_cache_eligible: true }), wire({ con: true }), wire()]),
   );
   assert.equal(
     events.map((event) => event.eligible),
-    [true, false, true, false],
+    [true, false, true, false, false],
+  );
+  assert.equal(
+    events.map((event) => event.contradicts),
+    [false, false, false, true, false],
   );
 });
 

@@ -105,6 +105,13 @@ for (const [name, json, expected] of RULES) {
   });
 }
 
+test('a contradiction, both ways', () => {
+  const [event] = decodeEventsJson(wire(',"con":true,"sce":true')).events;
+  assert.equal([event!.contradicts, event!.eligible], [true, false]);
+  assert.ok(encodeEventsJson([event!]).endsWith(',"con":true}]'));
+  assert.not.ok(encodeEventsJson([{ ...event!, contradicts: false }]).includes('con'));
+});
+
 test('eligibility is not written where it is false', () => {
   assert.not.ok(encodeEventsJson([eventOf(storeOf([1n]))]).includes('sce'));
   assert.ok(encodeEventsJson([eventOf(storeOf([1n]), { eligible: true })]).endsWith(',"sce":true}]'));

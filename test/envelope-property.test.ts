@@ -40,7 +40,7 @@ function same(batch: ReturnType<EventBatchReader['read']>, expected: readonly Ro
 
 /** Names in the reader's order. */
 function ordered(event: RouterEvent): RouterEvent {
-  const { workerId, dpRank, tier, domain, eventId, data, eligible, sessionId, stateSource } = event;
+  const { workerId, dpRank, tier, domain, eventId, data, eligible, contradicts, sessionId, stateSource } = event;
   const held =
     data.kind === 'stored'
       ? {
@@ -52,7 +52,7 @@ function ordered(event: RouterEvent): RouterEvent {
           mm: data.mm,
         }
       : data;
-  return { workerId, dpRank, tier, domain, eventId, data: held, eligible, sessionId, stateSource };
+  return { workerId, dpRank, tier, domain, eventId, data: held, eligible, contradicts, sessionId, stateSource };
 }
 
 test('events come back from MessagePack, from JSON, and from one by way of the other', () => {
@@ -98,6 +98,7 @@ function wireOf(event: RouterEvent): Record<string, unknown> {
     ...(event.stateSource === null ? {} : { state_source: event.stateSource }),
     ...(event.sessionId === null ? {} : { session_id: event.sessionId }),
     ...(event.eligible ? { sce: true } : {}),
+    ...(event.contradicts ? { con: true } : {}),
   };
 }
 
@@ -173,6 +174,7 @@ test("placement events come back, and become their worker's events", () => {
           tier: placement.tier,
           domain: placement.domain,
           eligible: placement.eligible,
+          contradicts: false,
           sessionId: placement.sessionId,
           stateSource: null,
         });

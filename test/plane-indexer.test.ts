@@ -357,4 +357,44 @@ test('a page’s name that was made up is refused', () => {
     assert.is(told.answer(ask({ page }), 0).kind, 'tree-dump-failed', page);
 });
 
+// ---- contradictions ----
+
+test('a range brings contradictions as they were; a dump begins with them, and teaches none of it', () => {
+  const told = indexer();
+  told.say(stored(null, [1, 2, 3], E), stored(null, [8, 9], E), stored(1, [2], { contradicts: true }), removed([2, 3]));
+  assert.equal(events(told.answer(ask({ startEventId: 3n }), 0)).map(said), ['+1>2 c', '-2,3']);
+  // Readers ignore the owner's removal but for what it says of credit.
+  const [first, ...rest] = events(told.answer(ask(), 0));
+  assert.equal([said(first!), first!.domain, first!.tier], ['-2 c', 'cache_owner', 'external']);
+  assert.equal(rest.map(said).sort(), ['+>1 e', '+>8,9 e']);
+  // Whoever says so once more that they are plain text is not believed in dumps either.
+  told.say(stored(1, [2], E), cleared(), stored(null, [1, 2], E), stored(null, [8], E));
+  const [again, ...others] = events(told.answer(ask(), 0)).map(said);
+  assert.equal([again, ...others.sort()], ['-2 c', '+>1,2', '+>8 e']);
+  assert.is(told.stats().otherDomain, 0, 'it is no event of the rank');
+});
+
+test('contradictions of a dump come in pages as blocks do, with ids that rise', () => {
+  const told = indexer({ answerBytes: () => 4096 });
+  told.say(stored(null, run(1, 500), { contradicts: true }), cleared(), stored(null, run(1001, 100), E));
+  const seen: RouterEvent[] = [];
+  let answer = told.answer(ask(), 0);
+  for (let pages = 1; ; pages++) {
+    seen.push(...events(answer));
+    if (answer.kind !== 'tree-dump') throw new Error(answer.kind);
+    if (answer.next === null) {
+      assert.ok(pages > 2, `${pages} pages`);
+      break;
+    }
+    answer = told.answer(ask({ page: answer.next }), 0);
+  }
+  for (const [i, { eventId }] of seen.entries()) assert.is(eventId, BigInt(i));
+  const hashesOf = (contradicts: boolean) =>
+    seen.flatMap((event) =>
+      event.contradicts === contradicts && event.data.kind !== 'cleared' ? [...event.data.hashes] : [],
+    );
+  assert.equal(hashesOf(true), run(1, 500).map(BigInt));
+  assert.equal(hashesOf(false), run(1001, 100).map(BigInt));
+});
+
 test.run();

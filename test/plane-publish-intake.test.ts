@@ -4,6 +4,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { blockHashes } from '../src/core/local-hash.js';
 import { WorkerEvents } from '../src/events/worker-events.js';
+import { Contradicted } from '../src/live/plane/publish/contradicted.js';
 import { Intake, type IntakeOptions } from '../src/live/plane/publish/intake.js';
 import { writeSequence } from '../src/wire/frames.js';
 import { said } from './support/plane-drafts.js';
@@ -147,6 +148,43 @@ test('of two groups that pass for main attention the first teaches, or the one t
     named.map(({ eligible }) => eligible),
     [false, true, false],
   );
+});
+
+// ---- contradictions ----
+
+/** Block 1 is a salted one of the host, and then plain text on the device. */
+const TWICE = [storing([1], { medium: 'CPU', cache_salt: 's' }), storing([1])];
+
+test('what contradicts itself says so, and is never taught again', () => {
+  const { intake, take } = taking();
+  assert.equal(take(storing([1, 2])).map(said), ['+>1,2 e']);
+  assert.equal(take(...TWICE).map(said), ['+>1', '+>1 c']);
+  assert.is(intake.stats().contradicted, 1);
+  // The normaliser forgets with the worker's clear; readers do not, so the publisher does not either.
+  take({ type: 'AllBlocksCleared' });
+  assert.equal(take(storing([1, 2]), storing([3])).map(said), ['+>1,2', '+>3 e']);
+  intake.newLife();
+  assert.equal(take(storing([1])).map(said), ['+>1']);
+  assert.is(intake.stats().withheld['contradicted'], 2);
+});
+
+test('blocks of a contradiction that no router takes are told of by themselves, as nobody’s', () => {
+  const { intake, take } = taking();
+  take(TWICE[0]!, storing([2], { medium: 'CPU', cache_salt: 's', parent_block_hash: 1 }));
+  const [taken, beyond] = take(storing([1, 2], { token_ids: tokens(BLOCK) }));
+  assert.equal([said(taken!), said(beyond!)], ['+>1 c', '-2 c']);
+  assert.equal([beyond!.domain, beyond!.tier, beyond!.workerId, beyond!.dpRank], ['cache_owner', 'external', 7n, 3]);
+  const [whole] = take(storing([1], { block_size: 8, token_ids: tokens(8) }));
+  assert.is(said(whole!), '-1 c', 'of another block size all are');
+  assert.is(intake.stats().contradicted, 2);
+});
+
+test('contradictions are kept up to a bound, the newest', () => {
+  const kept = new Contradicted(3);
+  kept.add([1n, 2n, 3n, 2n, 4n]);
+  assert.equal([kept.size, kept.forgotten, [...kept.all()]], [3, 1, [2n, 3n, 4n]]);
+  assert.ok(kept.hasAny(BigUint64Array.of(9n, 4n)));
+  assert.not.ok(kept.hasAny(BigUint64Array.of(1n)));
 });
 
 test.run();

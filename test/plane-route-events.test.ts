@@ -135,6 +135,62 @@ test('events that are no worker’s of this router, or no worker’s at all', as
   assert.is(take({ kind: 'cleared' }).fate, 'disposed');
 });
 
+// ---- contradictions ----
+
+const SALT = { cache_salt: 's' };
+
+test('a contradiction costs the credit that it costs on the direct path, in whatever form it comes', async () => {
+  const forms: [string, (prompt: Prompt) => [RouterEvent['data'], EventWords]][] = [
+    ['a store', (prompt) => [storedOf(prompt, { first: 4 }), {}]],
+    ['a store of the host', (prompt) => [storedOf(prompt, { first: 4 }), { tier: 'host_pinned' }]],
+    ['one that says eligible', (prompt) => [storedOf(prompt, { first: 4 }), { eligible: true }]],
+    [
+      "an owner's removal",
+      (prompt) => [
+        { kind: 'removed', hashes: storedOf(prompt, { first: 4 }).hashes },
+        { domain: 'cache_owner', tier: 'external' },
+      ],
+    ],
+  ];
+  for (const [form, said] of forms) {
+    const { direct, plane, prompt, take, shared } = await pools();
+    direct.announce(0, prompt);
+    take(storedOf(prompt), { eligible: true });
+    assert.equal([shared(direct), shared(plane)], [8, 8]);
+    direct.announce(0, prompt, { first: 4, medium: 'CPU', fields: SALT });
+    direct.announce(0, prompt, { first: 4 });
+    const [data, words] = said(prompt);
+    const { learned } = take(data, { ...words, contradicts: true });
+    assert.is(learned, 0, form);
+    assert.equal([shared(direct), shared(plane)], [4, 4], form);
+    assert.is(plane.router.stats().planeEvents.contradicted, 4, form);
+    // Nothing gives it back.
+    direct.announce(0, prompt, { first: 4 });
+    take(storedOf(prompt, { first: 4 }), { eligible: true });
+    assert.equal([shared(direct), shared(plane)], [4, 4], form);
+  }
+});
+
+test("an owner's contradiction leaves the worker's blocks alone", async () => {
+  const { plane, prompt, take } = await pools();
+  take(storedOf(prompt), { eligible: true });
+  const before = dumpedSet(plane.router.dump(0));
+  const words = { domain: 'cache_owner', tier: 'external', contradicts: true } as const;
+  const { fate } = take({ kind: 'removed', hashes: storedOf(prompt).hashes }, words);
+  assert.is(fate, 'cache-owner');
+  assert.equal(dumpedSet(plane.router.dump(0)), before);
+});
+
+test('who may not teach takes no credit away either', async () => {
+  const { plane, prompt, take, shared } = await pools();
+  take(storedOf(prompt), { eligible: true });
+  plane.router.addWorker({ id: 5 });
+  take(storedOf(prompt), { workerId: 5n, contradicts: true });
+  take(storedOf(prompt), { workerId: 9n, contradicts: true });
+  assert.is(shared(plane), 8);
+  assert.is(plane.router.stats().planeEvents.contradicted, 0);
+});
+
 test('with GPU events off nothing is looked at', async () => {
   const pool = await RouterPool.open({ ...OPTIONS, settings: { useKvEvents: false } });
   pool.router.addWorker({ id: 0 });

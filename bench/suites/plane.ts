@@ -53,6 +53,7 @@ function draft(data: Draft['data'], eligible: boolean): Draft {
     dpRank: 0,
     tier: 'device',
     domain: null,
+    contradicts: false,
     sessionId: null,
     stateSource: null,
   } as const;

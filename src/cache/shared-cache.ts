@@ -238,6 +238,16 @@ export class SharedCache {
   }
 
   /**
+   * The source contradicts itself about decoded blocks: what was learned about them earns no credit any more, as where its message shows it. Whether
+   * the source is heard.
+   */
+  distrustBlocks(source: Source, blocks: Pick<IndexedBlocks, 'lows' | 'at' | 'count'>): boolean {
+    if (this.#whyDeaf(source) !== null || this.#force!.plan.learned === null) return false;
+    this.#force!.core.distrustBlocks(blocks);
+    return true;
+  }
+
+  /**
    * Applies objects that are decoded already, in their order and without a gap. For simulations, likewise. They void an open reconcile: no
    * message of theirs could be applied again on top of its key list.
    */

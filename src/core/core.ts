@@ -332,6 +332,16 @@ export class Core {
     }
   }
 
+  /** The same of blocks that are decoded already. */
+  distrustBlocks({ lows, at, count }: Pick<IndexedBlocks, 'lows' | 'at' | 'count'>): void {
+    for (let from = at; from < at + count; from += this.#eventBlocks) {
+      const blocks = Math.min(at + count - from, this.#eventBlocks);
+      this.#inputWords[2] = blocks;
+      copyWords(lows, from * 2, this.#inputWords, HEADER_BYTES / 4, blocks * 2);
+      this.#exports.distrust(0);
+    }
+  }
+
   /** Lays out headers and children (assembly/edges.ts); returns the blocks of all events. */
   #placeEvents(numbers: Numbers, events: ReadEvents, from: number, to: number): number {
     const { hashesAt, wholeDigests } = events[from]!.event;

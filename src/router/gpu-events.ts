@@ -143,6 +143,12 @@ export class GpuEvents {
     return { learned, outcome };
   }
 
+  /** The rank contradicts itself about decoded blocks: what the shared cache learned about them earns no credit any more. Whether it took that. */
+  takeContradicted(slot: RankSlot, lows: Uint32Array, at: number, count: number): boolean {
+    const { cache, useKvEvents } = this.#parts;
+    return useKvEvents && (cache?.distrustBlocks(slot.source, { lows, at, count }) ?? false);
+  }
+
   /** Takes one decoded removal in, likewise; how many of the blocks the rank was known to hold there. */
   takeRemoved(slot: RankSlot, tier: IndexTier, lows: Uint32Array, at: number, count: number): number {
     if (!this.#parts.useKvEvents) return 0;

@@ -8,9 +8,9 @@
 // - Blocks with multimodal information, and places that contradict their parents, teach nothing whatever the bit says (spec/kv-events.md 5.5).
 // - Where the contract has no main event group nothing is learned from events at all; the shared cache sees to that.
 // - Derived hashes are proven from tokens, and a plane brings none: its ranks prove nothing, and get derived credit only where the seed is vouched for.
-// - A publisher that contradicts itself about blocks' namespaces says ineligible from then on. On the direct path that also ends the credit of what was
-//   learned about them before; here it can't be told from other ineligible blocks (those of a second main group, say), so it does not. No honest
-//   engine does so: its hashes cover the namespace, and two namespaces never share one.
+// - Blocks about which a worker contradicts itself (`contradicts`) end the credit of what was learned about them, as on the direct path, and before
+//   anything else, whatever the event says otherwise: one of the domain cache_owner has that effect and no other. No honest engine does so: its
+//   hashes cover the namespace, and two namespaces never share one.
 // Of 32-byte hashes a plane has the low 64 bits, so a slot learns its digest from the store, as with engines that send numbers.
 import type { IndexedBlocks } from '../core/prefix-types.js';
 import type { RouterEvent, StoredData } from '../wire/envelope/types.js';
@@ -45,6 +45,8 @@ export interface PlaneEventStats {
   readonly events: Readonly<Record<string, number>>;
   /** Eligible stores of the device tier that teach nothing, by cause. */
   readonly notTaught: Readonly<Record<string, number>>;
+  /** Blocks about which their workers contradict themselves, so that they earn no credit any more. */
+  readonly contradicted: number;
 }
 
 /** What the events go into. */
@@ -62,6 +64,7 @@ export class PlaneEvents {
   readonly #parts: PlaneEventParts;
   readonly #fates = new Map<PlaneEventFate, number>();
   readonly #notTaught = new Map<NotTaught, number>();
+  #contradicted = 0;
 
   constructor(parts: PlaneEventParts) {
     this.#parts = parts;
@@ -75,6 +78,7 @@ export class PlaneEvents {
     if (worker === undefined) return this.without('unknown-worker');
     const slot = workers.rankOf(worker.id, event.dpRank);
     if (slot === undefined) return this.without('unknown-rank');
+    if (event.contradicts) this.#distrust(slot, event);
     if (event.domain === 'cache_owner') return this.without('cache-owner');
     tally(this.#fates, 'applied');
     return this.#apply(slot, event);
@@ -87,7 +91,18 @@ export class PlaneEvents {
   }
 
   stats(): PlaneEventStats {
-    return { events: Object.fromEntries(this.#fates), notTaught: Object.fromEntries(this.#notTaught) };
+    return {
+      events: Object.fromEntries(this.#fates),
+      notTaught: Object.fromEntries(this.#notTaught),
+      contradicted: this.#contradicted,
+    };
+  }
+
+  #distrust(slot: RankSlot, { data }: RouterEvent): void {
+    if (data.kind === 'cleared') return;
+    const { hashes } = data;
+    if (this.#parts.gpuEvents.takeContradicted(slot, wordsOf(hashes), 0, hashes.length))
+      this.#contradicted += hashes.length;
   }
 
   #apply(slot: RankSlot, event: RouterEvent): PlaneEventResult {
@@ -110,10 +125,11 @@ export class PlaneEvents {
 
   #store(
     slot: RankSlot,
-    { tier, eligible }: RouterEvent,
+    { tier, eligible: said, contradicts }: RouterEvent,
     data: StoredData,
   ): Pick<PlaneEventResult, 'learned' | 'stored' | 'whole'> {
     const { parent, hashes, locals } = data;
+    const eligible = said && !contradicts;
     const plain = eligible && !isMultimodal(data);
     const refused = eligible && tier === 'device' ? whyNotTaught(data) : null;
     if (refused !== null) tally(this.#notTaught, refused);

@@ -27,6 +27,7 @@ export function eventOf(data: EventData, given: Partial<RouterEvent> = {}): Rout
     eventId: 1n,
     data,
     eligible: false,
+    contradicts: false,
     sessionId: null,
     stateSource: null,
     ...given,
@@ -108,10 +109,17 @@ export const routerEvent: fc.Arbitrary<RouterEvent> = fc
     eventId: uint64,
     data,
     eligible: fc.boolean(),
+    contradicts: fc.boolean(),
     sessionId: fc.option(text),
     stateSource: fc.option(plain.value, { freq: 1 }),
   } as never)
-  .map((event) => fitting(event, event.data, event.domain));
+  .map((event) => {
+    const contradicts = event.contradicts && event.data.kind !== 'cleared';
+    return {
+      ...fitting({ ...event, eligible: event.eligible && !contradicts }, event.data, event.domain),
+      contradicts,
+    };
+  });
 
 export const placementEvent: fc.Arbitrary<PlacementEvent> = fc
   .record({

@@ -17,7 +17,14 @@ export function localOf(hash: bigint): bigint {
 type Said = Partial<Omit<Draft, 'data'>>;
 
 function draft(data: EventData, said: Said = {}): Draft {
-  const plain = { workerId: WORKER, dpRank: 0, tier: 'device', domain: null, eligible: false } as const;
+  const plain = {
+    workerId: WORKER,
+    dpRank: 0,
+    tier: 'device',
+    domain: null,
+    eligible: false,
+    contradicts: false,
+  } as const;
   return { ...plain, sessionId: null, stateSource: null, ...said, data };
 }
 
@@ -50,9 +57,10 @@ export function run(first: number, count: number): number[] {
   return Array.from({ length: count }, (_, i) => first + i);
 }
 
-/** An event in few words: `+1>2,3 e` (stored behind 1, eligible), `-2,3`, `clear`. */
-export function said({ data, eligible }: Draft | RouterEvent): string {
+/** An event in few words: `+1>2,3 e` (stored behind 1, eligible), `+1>2 c` (a contradiction), `-2,3`, `clear`. */
+export function said({ data, eligible, contradicts }: Draft | RouterEvent): string {
   if (data.kind === 'cleared') return 'clear';
   const hashes = [...data.hashes].join(',');
-  return data.kind === 'removed' ? `-${hashes}` : `+${data.parent ?? ''}>${hashes}${eligible ? ' e' : ''}`;
+  const flags = `${eligible ? ' e' : ''}${contradicts ? ' c' : ''}`;
+  return data.kind === 'removed' ? `-${hashes}${flags}` : `+${data.parent ?? ''}>${hashes}${flags}`;
 }

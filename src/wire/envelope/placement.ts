@@ -42,6 +42,7 @@ export function routerEventOf(placement: PlacementEvent): RouterEvent | null {
     eventId,
     data,
     eligible,
+    contradicts: false,
     sessionId,
     stateSource: null,
   };

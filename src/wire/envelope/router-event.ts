@@ -1,7 +1,7 @@
 // RouterEvents as MessagePack with named fields (spec/kv-events.md 4.1), alone and in batches: a batch is a list of them.
 // Eligibility stands as `sce` on the envelope: true in five bytes, false never written. Older publishers write it inside of what was stored; both are
 // read, missing means false, and where the two differ, where it is no truth value, or where blocks hold more than text, it is false as well:
-// when in doubt, no hint.
+// when in doubt, no hint. `con`, a field of our own, is written likewise: true in five bytes, false never; what is no truth value is taken for true.
 import { WireError } from '../../errors.js';
 import type { Tier } from '../../events/tiers.js';
 import {
@@ -24,12 +24,23 @@ import { Writer } from './writer.js';
 
 /** The envelope's name for eligibility. */
 export const SCE = 'sce';
+/** And for blocks about which their worker contradicts itself. */
+const CON = 'con';
 
 const TIERS: readonly Tier[] = ['device', 'host_pinned', 'disk', 'external'];
 const DOMAINS: readonly ResidencyDomain[] = ['worker', 'cache_owner'];
 const TIER = new Names(TIERS);
 const DOMAIN = new Names(DOMAINS);
-const EVENT = new Names(['worker_id', 'storage_tier', 'residency_domain', 'event', 'state_source', 'session_id', SCE]);
+const EVENT = new Names([
+  'worker_id',
+  'storage_tier',
+  'residency_domain',
+  'event',
+  'state_source',
+  'session_id',
+  SCE,
+  CON,
+]);
 
 /** An event of a payload that could not be read, by its place among all of them. */
 export interface UnreadRouterEvent {
@@ -50,7 +61,7 @@ export interface EventCounts {
   eligible: number;
   /** Both spellings of eligibility, and they differ. */
   conflicts: number;
-  /** Eligibility that is no truth value, or claimed for blocks with multimodal information. */
+  /** Eligibility or contradiction that is no truth value; eligibility claimed for blocks that contradict, or that have multimodal information. */
   doubted: number;
   /** Events of the domain `cache_owner`: read, not applied to any worker. */
   cacheOwner: number;
@@ -105,6 +116,7 @@ export class RouterEventReader {
     let sessionId: string | null = null;
     let stateSource: unknown = null;
     let flag: Flag = FLAG.missing;
+    let contradiction: Flag = FLAG.missing;
     kv.reset();
     const pairs = mapOf(reader, 'the event');
     for (let i = 0; i < pairs; i++) {
@@ -130,6 +142,9 @@ export class RouterEventReader {
         case 6:
           flag = readFlag(reader);
           break;
+        case 7:
+          contradiction = readFlag(reader);
+          break;
         default:
           reader.skip();
       }
@@ -138,9 +153,12 @@ export class RouterEventReader {
     if (workerId === null) throw missing('worker_id');
     if (eventId === null || data === null) throw missing('event');
     checkDomain(domain, tier, data);
-    const eligible = judgeEligibility(flag, kv.flag, data, this.#counts);
+    const contradicts = judgeContradiction(contradiction, data, this.#counts);
+    const claimed = judgeEligibility(flag, kv.flag, data, this.#counts);
+    if (claimed && contradicts) this.#counts.doubted++;
+    const eligible = claimed && !contradicts;
     countEvent(this.#counts, data, domain, eligible);
-    return { workerId, dpRank, tier, domain, eventId, data, eligible, sessionId, stateSource };
+    return { workerId, dpRank, tier, domain, eventId, data, eligible, contradicts, sessionId, stateSource };
   }
 }
 
@@ -153,6 +171,12 @@ function countEvent(counts: EventCounts, data: EventData, domain: ResidencyDomai
   if (data.kind !== 'cleared') counts.blocks += data.hashes.length;
   if (domain === 'cache_owner') counts.cacheOwner++;
   if (eligible) counts.eligible++;
+}
+
+/** There must be blocks to contradict. */
+function judgeContradiction(flag: Flag, data: EventData, counts: Pick<EventCounts, 'doubted'>): boolean {
+  if (flag === FLAG.unreadable) counts.doubted++;
+  return (flag === FLAG.yes || flag === FLAG.unreadable) && data.kind !== 'cleared';
 }
 
 /** Only stored blocks are eligible, and only where nothing speaks against it. */
@@ -257,9 +281,11 @@ export function writeEvents(into: Writer, events: readonly RouterEvent[]): void 
 
 function writeEvent(into: Writer, event: RouterEvent): void {
   const { domain, stateSource, sessionId } = event;
-  const isEligible = event.eligible && event.data.kind === 'stored';
+  const contradicts = event.contradicts && event.data.kind !== 'cleared';
+  const isEligible = event.eligible && event.data.kind === 'stored' && !contradicts;
   const hasSource = stateSource !== null && stateSource !== undefined;
-  into.map(3 + Number(domain !== null) + Number(hasSource) + Number(sessionId !== null) + Number(isEligible));
+  const flags = Number(isEligible) + Number(contradicts);
+  into.map(3 + Number(domain !== null) + Number(hasSource) + Number(sessionId !== null) + flags);
   into.text('worker_id');
   into.unsigned(event.workerId, 'worker id');
   into.text('storage_tier');
@@ -280,6 +306,10 @@ function writeEvent(into: Writer, event: RouterEvent): void {
   }
   if (isEligible) {
     into.text(SCE);
+    into.bool(true);
+  }
+  if (contradicts) {
+    into.text(CON);
     into.bool(true);
   }
 }

@@ -45,6 +45,11 @@ export interface RouterEvent {
   readonly data: EventData;
   /** Stored blocks' hashes cover text, LoRA name and cache namespace only, so that they may teach a shared cache. False for all else. `sce` on the wire. */
   readonly eligible: boolean;
+  /**
+   * The publisher's worker contradicts itself about what the blocks' hashes cover: whatever was learned about them earns no credit any more. Such an
+   * event is never eligible; false for clears. `con` on the wire, a field of our own: readers who don't know it pass over it.
+   */
+  readonly contradicts: boolean;
   /** Passed on; null where the event has none. */
   readonly sessionId: string | null;
   readonly stateSource: unknown;
@@ -55,7 +60,7 @@ export type PlacementOwner =
   | { readonly kind: 'worker'; readonly workerId: bigint; readonly dpRank: number }
   | { readonly kind: 'shared' };
 
-/** An event with its place, before it is some worker's. A shared owner's never becomes a RouterEvent. */
+/** An event with its place, before it is some worker's. A shared owner's never becomes a RouterEvent. It says nothing of contradictions. */
 export interface PlacementEvent {
   readonly owner: PlacementOwner;
   readonly tier: Tier;

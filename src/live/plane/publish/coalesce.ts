@@ -1,5 +1,6 @@
 // Coalescing (spec/kv-events.md 4.2): an engine announces a prompt in steps of few blocks; neighbours that say the same of blocks that follow one another
-// go out as one event. What differs in eligibility is never merged, so an eligible prefix keeps its provenance beside an ineligible end.
+// go out as one event. What differs in eligibility is never merged, so an eligible prefix keeps its provenance beside an ineligible end;
+// nor is what contradicts with what does not, so that credit ends for no other blocks.
 // A pure state machine of one rank: events and times go in, events come out in their order.
 import { ConfigError } from '../../../errors.js';
 import type { RouterEvent, StoredData } from '../../../wire/envelope/types.js';
@@ -20,7 +21,7 @@ export function checkedBatchingTimeout(ms: number): number {
 }
 
 /** Why two neighbours are not merged; null when they are. */
-export type ApartReason = 'placement' | 'session' | 'eligibility' | 'kind' | 'chain' | 'position';
+export type ApartReason = 'placement' | 'session' | 'eligibility' | 'contradiction' | 'kind' | 'chain' | 'position';
 
 type Placed = Pick<RouterEvent, 'workerId' | 'dpRank' | 'tier' | 'domain'>;
 
@@ -29,6 +30,7 @@ export function whyApart(pending: Draft, next: Draft): ApartReason | null {
   if (!samePlacement(pending, next) || pending.stateSource !== next.stateSource) return 'placement';
   if (pending.sessionId !== next.sessionId) return 'session';
   if (pending.eligible !== next.eligible) return 'eligibility';
+  if (pending.contradicts !== next.contradicts) return 'contradiction';
   const before = pending.data;
   const behind = next.data;
   if (before.kind !== behind.kind || before.kind === 'cleared') return 'kind';

@@ -22,6 +22,13 @@ export function storedPiece(data: StoredData, from: number, to: number): StoredD
   };
 }
 
+/** Says of blocks that their worker contradicts itself about them, and nothing else: as an owner of a cache, of whose blocks no reader makes a worker's. */
+export function contradiction(rank: Pick<Draft, 'workerId' | 'dpRank'>, hashes: BigUint64Array): Draft {
+  const { workerId, dpRank } = rank;
+  const flags = { eligible: false, contradicts: true, sessionId: null, stateSource: null };
+  return { workerId, dpRank, tier: 'external', domain: 'cache_owner', data: { kind: 'removed', hashes }, ...flags };
+}
+
 // Upper bounds, by the envelope's named MessagePack: what a text or a number of a name takes at most, and the names themselves.
 const ENVELOPE_BYTES = 320;
 const BLOCK_BYTES = 64;

@@ -4,7 +4,7 @@
 import type { DumpedBlocks, IndexTier } from '../../../core/prefix-types.js';
 import type { Tier } from '../../../events/tiers.js';
 import type { RouterEvent } from '../../../wire/envelope/types.js';
-import { bytesAtMost, storedPiece } from './draft.js';
+import { bytesAtMost, contradiction, storedPiece } from './draft.js';
 
 /** Bytes of one answer, by the upper bound of draft.ts: half of what NATS carries by default. */
 export const ANSWER_BYTES = 512 * 1024;
@@ -25,10 +25,13 @@ export interface DumpPage {
   readonly next: string | null;
 }
 
+/** Blocks that are held, or those that the worker has contradicted itself about. */
+export type DumpedRun = DumpedBlocks | { readonly contradicts: true; readonly hashes: BigUint64Array };
+
 interface Snapshot {
   readonly name: number;
   readonly lastEventId: bigint;
-  readonly runs: readonly DumpedBlocks[];
+  readonly runs: readonly DumpedRun[];
   askedAt: number;
 }
 
@@ -56,7 +59,7 @@ export class DumpSnapshots {
   }
 
   /** The first page of what the rank holds now; `dump` is asked unless it is known. */
-  begin(lastEventId: bigint, now: number, dump: () => readonly DumpedBlocks[]): DumpPage {
+  begin(lastEventId: bigint, now: number, dump: () => readonly DumpedRun[]): DumpPage {
     this.expire(now);
     const known = this.#kept.find((snapshot) => snapshot.lastEventId === lastEventId);
     const snapshot = known ?? { name: ++this.#named, lastEventId, runs: dump(), askedAt: now };
@@ -106,20 +109,21 @@ export class DumpSnapshots {
     return { events, lastEventId, next: null };
   }
 
-  #event(
-    { tier, parent, hashes, locals, eligible }: DumpedBlocks,
-    from: number,
-    count: number,
-    id: number,
-  ): RouterEvent {
+  #event(run: DumpedRun, from: number, count: number, id: number): RouterEvent {
+    const end = Math.min(from + count, run.hashes.length);
+    if ('contradicts' in run) {
+      return { ...contradiction(this.#rank, run.hashes.subarray(from, end)), eventId: BigInt(id) };
+    }
+    const { tier, parent, hashes, locals, eligible } = run;
     const whole = { kind: 'stored', parent, startPosition: null, hashes, locals, mm: null } as const;
     return {
       ...this.#rank,
       tier: TIERS[tier],
       domain: null,
       eventId: BigInt(id),
-      data: storedPiece(whole, from, Math.min(from + count, hashes.length)),
+      data: storedPiece(whole, from, end),
       eligible,
+      contradicts: false,
       sessionId: null,
       stateSource: null,
     };

@@ -5,13 +5,15 @@
 // - no cache namespace: the envelope can't say that blocks are salted, which decides how their edges replace others. No hints for salted prompts then.
 // - dense events of whole blocks: token i belongs to block ⌊i / blockSize⌋.
 // - one main group: events of a second group that passes for main attention teach nothing, unless it is the one that was named.
-// Of blocks that contradict themselves about their namespace it says no; readers should end the credit of what they learned about blocks that come again
-// as ineligible ones.
+// - what contradicts itself about its blocks' namespace teaches nothing, ends what was taught about them, of whatever tier it is, and is never taught again.
+// One thing is not told: where blocks that came without a namespace come again under one, the direct path finds two edges to one block and believes
+// neither; what salted blocks would teach is not sent, so here the first stays believed. No honest engine does so: its hashes cover the namespace.
 import type { NormalisedStored } from '../../../events/normaliser.js';
 import { type BlocksStopped, routerBlocks } from '../../../events/router-blocks.js';
 import type { WorkerMessage } from '../../../events/worker-events.js';
 import type { EventData, RouterEvent } from '../../../wire/envelope/types.js';
-import type { Draft } from './draft.js';
+import { Contradicted } from './contradicted.js';
+import { contradiction, type Draft } from './draft.js';
 
 export interface IntakeOptions {
   readonly workerId: bigint;
@@ -21,6 +23,8 @@ export interface IntakeOptions {
   readonly imageTokenId?: number | null;
   /** The group whose blocks may teach. Null: the first one that comes. */
   readonly mainGroup?: number | null;
+  /** What the worker has contradicted itself about; dumps need it too. */
+  readonly contradicted?: Contradicted;
 }
 
 /** Counts since it was made. */
@@ -32,21 +36,28 @@ export interface IntakeStats {
   readonly stopped: Readonly<Record<string, number>>;
   /** Stored events of which a router could learn directly, but not over the plane, by cause. */
   readonly withheld: Readonly<Record<string, number>>;
+  /** Blocks about which the worker has contradicted itself, and such that are forgotten since there were too many. */
+  readonly contradicted: number;
+  readonly contradictedForgotten: number;
 }
 
-type Withheld = 'namespace' | 'layout' | 'group';
+type Withheld = 'namespace' | 'layout' | 'group' | 'contradicted';
+
+const NO_HASHES = new BigUint64Array(0);
 
 /** Makes one worker's messages into drafts. */
 export class Intake {
   readonly #options: IntakeOptions;
   readonly #stopped = new Map<BlocksStopped, number>();
   readonly #withheld = new Map<Withheld, number>();
+  readonly #contradicted: Contradicted;
   #mainGroup: number | null;
   #events = 0;
   #blocks = 0;
 
   constructor(options: IntakeOptions) {
     this.#options = options;
+    this.#contradicted = options.contradicted ?? new Contradicted();
     this.#mainGroup = options.mainGroup ?? null;
   }
 
@@ -56,9 +67,13 @@ export class Intake {
     for (const event of events) {
       if (event.kind === 'stored') {
         const data = this.#storedOf(event);
-        if (data.hashes.length === 0) continue;
-        drafts.push(this.#draft(dpRank, event.tier, data, this.#mayTeach(event)));
-        this.#blocks += data.hashes.length;
+        const beyond = event.contradicts ? this.#contradictedBeyond(event, data.hashes.length) : NO_HASHES;
+        if (data.hashes.length > 0) {
+          const eligible = this.#mayTeach(event, data.hashes);
+          drafts.push({ ...this.#draft(dpRank, event.tier, data, eligible), contradicts: event.contradicts });
+          this.#blocks += data.hashes.length;
+        }
+        if (beyond.length > 0) drafts.push(contradiction({ workerId: this.#options.workerId, dpRank }, beyond));
       } else if (event.kind === 'removed') {
         const hashes = event.event.blockHashes.low64;
         if (hashes.length > 0) drafts.push(this.#draft(dpRank, event.tier, { kind: 'removed', hashes }, false));
@@ -86,12 +101,22 @@ export class Intake {
       blocks: this.#blocks,
       stopped: Object.fromEntries(this.#stopped),
       withheld: Object.fromEntries(this.#withheld),
+      contradicted: this.#contradicted.size,
+      contradictedForgotten: this.#contradicted.forgotten,
     };
+  }
+
+  /** Keeps in mind all blocks of a contradiction; gives those that no store carries, since a router could not take them. */
+  #contradictedBeyond({ event }: NormalisedStored, taken: number): BigUint64Array {
+    const hashes = event.blockHashes.low64;
+    this.#contradicted.add(hashes);
+    return hashes.slice(taken);
   }
 
   #draft(dpRank: number, tier: RouterEvent['tier'], data: EventData, eligible: boolean): Draft {
     const { workerId } = this.#options;
-    return { workerId, dpRank, tier, domain: null, data, eligible, sessionId: null, stateSource: null };
+    const flags = { eligible, contradicts: false };
+    return { workerId, dpRank, tier, domain: null, data, ...flags, sessionId: null, stateSource: null };
   }
 
   #storedOf(stored: NormalisedStored): Extract<EventData, { kind: 'stored' }> {
@@ -104,9 +129,9 @@ export class Intake {
     return { kind: 'stored', parent, startPosition: null, hashes: taken.hashes, locals: taken.locals, mm: null };
   }
 
-  #mayTeach(stored: NormalisedStored): boolean {
+  #mayTeach(stored: NormalisedStored, hashes: BigUint64Array): boolean {
     if (stored.ineligible !== null) return false;
-    const withheld = this.#whyWithheld(stored);
+    const withheld = this.#contradicted.hasAny(hashes) ? 'contradicted' : this.#whyWithheld(stored);
     if (withheld !== null) tally(this.#withheld, withheld);
     return withheld === null;
   }

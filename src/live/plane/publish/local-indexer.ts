@@ -2,12 +2,14 @@
 // that went out. It sees every numbered event before the transport does, so that what the transport loses can be had here (spec/kv-events.md 4.3, 4.4).
 //
 // A question is answered with events where all that it asks for are still kept, else with a dump. Both are cut to what one message carries: of a long
-// range the first events come, and the asker goes on behind the last of them; a dump comes in pages (dump-snapshots.ts).
+// range the first events come, and the asker goes on behind the last of them; a dump comes in pages (dump-snapshots.ts). What the worker has contradicted
+// itself about is in both: a dump begins with it, and says eligible of none of it, for the asker may have learned it before.
 import type { DumpedBlocks, PrefixIndexLike } from '../../../core/prefix-types.js';
 import { indexedBlocks } from '../../../core/prefix-types.js';
 import { TIERS } from '../../../router/gpu-events.js';
 import type { RecoveryAnswer, RecoveryQuestion, RouterEvent } from '../../../wire/envelope/types.js';
-import { ANSWER_BYTES, type DumpPage, DumpSnapshots } from './dump-snapshots.js';
+import { Contradicted } from './contradicted.js';
+import { ANSWER_BYTES, type DumpedRun, type DumpPage, DumpSnapshots } from './dump-snapshots.js';
 import { EventRing, RING_LIMITS, type RingLimits } from './event-ring.js';
 
 /** The index is the rank's own. */
@@ -21,6 +23,8 @@ export interface LocalIndexerOptions {
   readonly ring?: RingLimits;
   /** Bytes of an answer, by an upper bound; asked each time. Default 512 KiB. */
   readonly answerBytes?: () => number;
+  /** What the worker has contradicted itself about; events of this rank that say so add to it. */
+  readonly contradicted?: Contradicted;
 }
 
 /** What it holds, and what has happened. */
@@ -48,17 +52,20 @@ export class LocalIndexer {
   readonly #index: PrefixIndexLike;
   readonly #ring: EventRing;
   readonly #dumps: DumpSnapshots;
+  readonly #contradicted: Contradicted;
   readonly #answerBytes: () => number;
   readonly #notIndexed = new Map<string, number>();
   readonly #answers = new Map<string, number>();
   #otherDomain = 0;
   #lastEventId = 0n;
 
-  constructor({ workerId, dpRank, index, ring = RING_LIMITS, answerBytes = () => ANSWER_BYTES }: LocalIndexerOptions) {
+  constructor(options: LocalIndexerOptions) {
+    const { workerId, dpRank, index, ring = RING_LIMITS, answerBytes = () => ANSWER_BYTES } = options;
     this.#workerId = workerId;
     this.#dpRank = dpRank;
     this.#index = index;
     this.#ring = new EventRing(ring);
+    this.#contradicted = options.contradicted ?? new Contradicted();
     this.#dumps = new DumpSnapshots({ workerId, dpRank }, answerBytes);
     this.#answerBytes = answerBytes;
   }
@@ -72,7 +79,8 @@ export class LocalIndexer {
   apply(event: RouterEvent): void {
     this.#lastEventId = event.eventId;
     this.#ring.push(event);
-    const { data, tier, domain, eligible } = event;
+    const { data, tier, domain, eligible, contradicts } = event;
+    if (contradicts && data.kind !== 'cleared') this.#contradicted.add(data.hashes);
     if (domain === 'cache_owner') {
       this.#otherDomain++;
     } else if (data.kind === 'cleared') {
@@ -136,14 +144,25 @@ export class LocalIndexer {
     return { kind: 'events', events, lastEventId: events.at(-1)!.eventId };
   }
 
+  #runs(): readonly DumpedRun[] {
+    const runs = this.#index.dump(RANK);
+    const contradicted = this.#contradicted;
+    if (contradicted.size === 0) return runs;
+    return [{ contradicts: true, hashes: contradicted.all() }, ...runs.map((run) => withoutCredit(run, contradicted))];
+  }
+
   #dump(question: RecoveryQuestion, now: number): RecoveryAnswer {
     try {
-      const dump = (): readonly DumpedBlocks[] => this.#index.dump(RANK);
+      const dump = (): readonly DumpedRun[] => this.#runs();
       return dumpAnswer(this.#dumps.begin(this.#lastEventId, now, dump));
     } catch (error) {
       return failed(question, `the index was not read: ${(error as Error).message}`);
     }
   }
+}
+
+function withoutCredit(run: DumpedBlocks, contradicted: Contradicted): DumpedBlocks {
+  return run.eligible && contradicted.hasAny(run.hashes) ? { ...run, eligible: false } : run;
 }
 
 function dumpAnswer({ events, lastEventId, next }: DumpPage): RecoveryAnswer {

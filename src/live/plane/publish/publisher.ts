@@ -23,6 +23,7 @@ import {
 } from '../../worker-stream.js';
 import { CurveKeys, type CurveOptions } from '../../zmtp/socket.js';
 import type { PlanePublisher } from '../transport.js';
+import { Contradicted } from './contradicted.js';
 import type { Draft } from './draft.js';
 import { ANSWER_BYTES } from './dump-snapshots.js';
 import type { RingLimits } from './event-ring.js';
@@ -108,6 +109,7 @@ export class WorkerPublisher implements WorkerSink {
   readonly #log: LimitedLog;
   readonly #drain: Drain;
   readonly #events = new WorkerEvents();
+  readonly #contradicted = new Contradicted();
   readonly #intake: Intake;
   readonly #ranks = new Map<number, Rank>();
   #tidies: () => void = () => {};
@@ -120,7 +122,7 @@ export class WorkerPublisher implements WorkerSink {
     this.#clock = clock;
     this.#log = new LimitedLog(log, clock);
     this.#drain = new Drain(clock, (error) => this.#log.say('fault', 'error', `${(error as Error).stack ?? error}`));
-    this.#intake = new Intake(options);
+    this.#intake = new Intake({ ...options, contradicted: this.#contradicted });
   }
 
   /**
@@ -168,7 +170,8 @@ export class WorkerPublisher implements WorkerSink {
     const { workerId, batchingTimeout, trackedBlocks, indexBytes = DEFAULT_INDEX_BYTES, ring } = this.#options;
     const index = await PrefixIndex.create({ bytes: indexBytes, ranks: 1, provenance: true });
     const answerBytes = (): number => Math.min(ANSWER_BYTES, this.#plane.maxPayload - ANSWER_ROOM);
-    const indexer = new LocalIndexer({ workerId, dpRank, index, answerBytes, ...(ring && { ring }) });
+    const contradicted = this.#contradicted;
+    const indexer = new LocalIndexer({ workerId, dpRank, index, answerBytes, contradicted, ...(ring && { ring }) });
     const pipeline = new RankPipeline({
       ...(batchingTimeout !== undefined && { batchingTimeout }),
       ...(trackedBlocks !== undefined && { trackedBlocks }),

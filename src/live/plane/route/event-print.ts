@@ -5,8 +5,9 @@ const KINDS = { stored: 1, removed: 2, cleared: 3 } as const;
 const TIERS = { device: 1, host_pinned: 2, disk: 3, external: 4 } as const;
 
 /** 32 bits (FNV-1a, by words). Not against malice: who can forge an event can send any. */
-export function eventPrint({ data, tier, eligible, domain }: RouterEvent): number {
-  let print = mixed(0x811c9dc5, KINDS[data.kind] | (TIERS[tier] << 4) | (eligible ? 256 : 0));
+export function eventPrint({ data, tier, eligible, contradicts, domain }: RouterEvent): number {
+  const flags = (eligible ? 256 : 0) | (contradicts ? 512 : 0);
+  let print = mixed(0x811c9dc5, KINDS[data.kind] | (TIERS[tier] << 4) | flags);
   if (domain === 'cache_owner') print = mixed(print, 1);
   if (data.kind === 'cleared') return print >>> 0;
   print = mixedWords(print, data.hashes);
