@@ -3,6 +3,7 @@
 import { type ASUtil, instantiateSync } from '@assemblyscript/loader';
 import { ConfigError, MoonrouteError } from '../errors.js';
 import { decodeModule, globalOf } from './builds.js';
+import { DumpRuns } from './dump-runs.js';
 import type {
   DumpedBlocks,
   IndexedBlocks,
@@ -50,13 +51,10 @@ const MOST_RANKS = 1024;
 const MOST_EVENT_BLOCKS = 65_536;
 const MOST_PROMPT_BLOCKS = 262_144;
 const RANKS_A_WORD = 64;
-const TIERS: readonly IndexTier[] = ['device', 'host', 'disk'];
 const TIER: Readonly<Record<IndexTier, number>> = { device: 0, host: 1, disk: 2 };
 const OUTCOMES: readonly StoreOutcome[] = ['stored', 'unknown-parent', 'no-room'];
 /** What stands before the blocks of a call (assembly/prefix/learn.ts). */
 const BEHIND = { nothing: 0, parent: 1, lastPart: 2 } as const;
-/** Words of a dumped row (assembly/prefix/dump.ts). */
-const ROW_WORDS = 8;
 
 /** Positions of assembly/prefix/layout.ts. */
 const CELLS = {
@@ -208,29 +206,15 @@ export class PrefixIndex implements PrefixIndexLike {
   dump(rank: number): DumpedBlocks[] {
     this.#check(rank, 0);
     const exports = this.#exports;
-    const own = new Map<number, bigint>();
+    const runs = new DumpRuns(this.#rows, exports.entryCap(), MOST_EVENT_BLOCKS);
     let from = 0;
     do {
       from = exports.dumpNames(rank, from);
-      for (let row = 0; row < exports.dumpedRows(); row++) {
-        own.set(this.#rows[row * ROW_WORDS]!, this.#rowLongs[row * 4 + 1]!);
-      }
+      runs.names(exports.dumpedRows());
     } while (from !== 0);
-    const runs = new RunBuilder();
     do {
       from = exports.dumpEntries(rank, from);
-      for (let row = 0; row < exports.dumpedRows(); row++) {
-        const at = row * ROW_WORDS;
-        const entry = this.#rows[at]!;
-        runs.add({
-          entry,
-          parent: this.#rows[at + 1]!,
-          name: own.get(entry) ?? this.#rowLongs[row * 4 + 1]!,
-          local: this.#rowLongs[row * 4 + 2]!,
-          tiers: this.#rows[at + 6]!,
-          eligible: this.#rows[at + 7]! !== 0,
-        });
-      }
+      runs.blocks(exports.dumpedRows());
     } while (from !== 0);
     return runs.runs();
   }
@@ -274,60 +258,4 @@ function copyPairs(source: Uint32Array, from: number, count: number, to: Uint32A
   const words = count * 2;
   if (words > FEW_WORDS) to.set(source.subarray(first, first + words));
   else for (let i = 0; i < words; i++) to[i] = source[first + i]!;
-}
-
-/** A block that a rank holds, as dumped. */
-interface DumpedBlock {
-  readonly entry: number;
-  /** 0 for a prompt's first block. */
-  readonly parent: number;
-  readonly name: bigint;
-  readonly local: bigint;
-  /** Bit by bit, in the order of TIERS. */
-  readonly tiers: number;
-  readonly eligible: boolean;
-}
-
-interface Run {
-  readonly tier: IndexTier;
-  readonly parent: bigint | null;
-  readonly eligible: boolean;
-  readonly hashes: bigint[];
-  readonly locals: bigint[];
-  last: number;
-}
-
-/** Makes runs of blocks that come parents first. Blocks whose parent the rank does not hold are left out: nobody could place them. */
-class RunBuilder {
-  readonly #runs: Run[] = [];
-  readonly #open: (Run | undefined)[] = TIERS.map(() => undefined);
-  readonly #names = new Map<number, bigint>();
-
-  add(block: DumpedBlock): void {
-    const parent = block.parent === 0 ? null : this.#names.get(block.parent);
-    if (parent === undefined) return;
-    this.#names.set(block.entry, block.name);
-    TIERS.forEach((tier, bit) => {
-      if (((block.tiers >> bit) & 1) === 0) return;
-      let run = this.#open[bit];
-      if (run?.last !== block.parent || run.eligible !== block.eligible || run.hashes.length === MOST_EVENT_BLOCKS) {
-        run = { tier, parent, eligible: block.eligible, hashes: [], locals: [], last: 0 };
-        this.#open[bit] = run;
-        this.#runs.push(run);
-      }
-      run.hashes.push(block.name);
-      run.locals.push(block.local);
-      run.last = block.entry;
-    });
-  }
-
-  runs(): DumpedBlocks[] {
-    return this.#runs.map(({ tier, parent, eligible, hashes, locals }) => ({
-      tier,
-      parent,
-      hashes: BigUint64Array.from(hashes),
-      locals: BigUint64Array.from(locals),
-      eligible,
-    }));
-  }
 }
