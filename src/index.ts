@@ -120,7 +120,41 @@ export type { TtftOptions } from './router/ttft-options.js';
 export type { WorkerId, WorkerInfo } from './router/worker-info.js';
 export type { RankView, WorkerView } from './router/worker-views.js';
 export type { LocalZeroCode, SharedZeroCode, ZeroReason } from './router/zero-credit.js';
-export type { LoadReport, RankLoadShare, RouterEvent } from './wire/envelope/types.js';
+// Envelopes of an event plane: what Router.takeEvent and Router.takeLoadReport take, as bytes and as JSON. 64-bit numbers are bigints, hashes stand in
+// BigUint64Arrays; readers throw nothing but WireError, writers WireError `unwritable` and `payload-too-large`.
+export {
+  decodeEventsJson,
+  decodeLoadReport,
+  decodePlacementEvent,
+  decodeRecoveryAnswer,
+  decodeRecoveryQuestion,
+  type EventBatch,
+  EventBatchReader,
+  type EventCounts,
+  encodeEvents,
+  encodeEventsJson,
+  encodeLoadReport,
+  encodePlacementEvent,
+  encodeRecoveryAnswer,
+  encodeRecoveryQuestion,
+  type RecoveryAnswerRead,
+  routerEventOf,
+  type UnreadRouterEvent,
+} from './wire/envelope/index.js';
+export type {
+  ClearedData,
+  EventData,
+  LoadReport,
+  PlacementEvent,
+  PlacementOwner,
+  RankLoadShare,
+  RecoveryAnswer,
+  RecoveryQuestion,
+  RemovedData,
+  ResidencyDomain,
+  RouterEvent,
+  StoredData,
+} from './wire/envelope/types.js';
 export {
   type MissingRange,
   ReplayCursor,

@@ -1,4 +1,4 @@
-// Size budgets: the modules of core, reader and GPU index, and their linear memory, which is whole from the start and never grows; and the simulator's page.
+// Size budgets: the modules of core, reader and GPU index, and their linear memory, which is whole from the start and never grows; the browser entry, and the simulator's page.
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { test } from 'uvu';
@@ -60,6 +60,13 @@ test('GPU index: module ≤ 16 KiB; the memory it is given, and in it ≤ 40 byt
       `${entryCap} blocks, ${aliasCap} names, ${setCap} sets in ${memoryBytes} bytes`,
     );
   }
+});
+
+test('browser entry: ≤ 120 kB packed with gzip, beside the larger cores, which are loaded when asked for', () => {
+  const entry = readFileSync('build/browser/moonroute.js');
+  const packed = gzipSync(entry, { level: 9 }).length;
+  assert.ok(packed <= 120_000, `${packed} bytes packed`);
+  console.log(`  browser entry: ${(packed / 1000).toFixed(1)} kB packed, ${(entry.length / 1000).toFixed(0)} kB`);
 });
 
 test('simulator page: one file, ≤ 250 kB packed with gzip', () => {
