@@ -1,12 +1,17 @@
 // A whole pool on an event plane: simulated workers, a `moonroute publish` at each, a nats-server with JetStream, three routers as processes of their
 // own, and beside them a router that the workers feed directly. Under load, one after the other is killed without warning and started again: within five
-// seconds all hold the same, and no router ever counts on what the direct one would not.
+// seconds all hold the same, and no router ever counts on what the direct one would not: not for a moment on blocks of which the workers' own messages teach
+// nothing (some prompts are only asked for with a salt), and of what they teach only while the store has it.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { createInterface } from 'node:readline';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { sharedNumbers } from '../src/core/numbers.js';
+import type { NormalisedStored } from '../src/events/normaliser.js';
+import { WorkerEvents } from '../src/events/worker-events.js';
 import { Fleet } from '../src/fleet/fleet.js';
+import { blockHashes } from '../src/index.js';
 import { LiveStreams } from '../src/live/live-streams.js';
 import { Router } from '../src/router/router.js';
 import type { WorkerId } from '../src/router/worker-info.js';
@@ -19,6 +24,9 @@ const BLOCK = 16;
 const WORKERS = 3;
 const ROUTERS = 3;
 const PROMPTS = 12;
+/** The last prompts, which share nothing with others, are asked for with a salt only: nobody may learn anything of them. */
+const SALTED = 2;
+const isSalted = (prompt: number): boolean => prompt >= PROMPTS - SALTED;
 const MODEL = 'org/pool model';
 const WITHIN_MS = 5000;
 const GIVE_UP_MS = 40_000;
@@ -100,15 +108,58 @@ const tokensOf = (prompt: number): number[] => {
   const add = (name: number, blocks: number) => {
     for (let token = 0; token < blocks * BLOCK; token++) tokens.push(name * 1000 + token);
   };
+  if (isSalted(prompt)) {
+    add(200 + prompt, 12);
+    return [...tokens, 7];
+  }
   add(1 + (prompt % 3), 4);
   add(10 + (prompt >> 1), 4);
   add(100 + prompt, 4);
   return [...tokens, 7];
 };
 
+/** What the workers' own messages teach, by the rule and in plain Maps: the block behind a block, by what it holds. */
+class Taught {
+  readonly #events = new WorkerEvents();
+  readonly #behind = new Map<string, bigint>();
+
+  take(id: WorkerId, frames: readonly Uint8Array[]): void {
+    for (const event of this.#events.read(id, frames).events) {
+      if (event.kind !== 'stored' || event.tier !== 'device' || event.ineligible !== null) continue;
+      if (event.namespace === null) this.#learn(event);
+    }
+  }
+
+  #learn({ event }: NormalisedStored): void {
+    let parent = event.hasParent ? `${(BigInt(event.parentHigh) << 32n) | BigInt(event.parentLow)}` : '';
+    const { tokens } = event.place(sharedNumbers());
+    const locals = blockHashes(tokens.slice(event.tokensAt, event.tokensAt + event.tokenCount), BLOCK);
+    for (const [i, hash] of event.blockHashes.low64.entries()) {
+      this.#behind.set(`${parent}/${locals[i]}`, hash);
+      parent = `${hash}`;
+    }
+  }
+
+  /** Blocks of a prompt from its start. */
+  reach(locals: BigUint64Array): number {
+    let [parent, blocks] = ['', 0];
+    for (const local of locals) {
+      const next = this.#behind.get(`${parent}/${local}`);
+      if (next === undefined) break;
+      parent = `${next}`;
+      blocks++;
+    }
+    return blocks;
+  }
+}
+
 class Pool {
   readonly random = new Random(5);
   readonly prompts = Array.from({ length: PROMPTS }, (_, prompt) => Uint32Array.from(tokensOf(prompt)));
+  readonly #locals = this.prompts.map((tokens) => blockHashes(tokens, BLOCK));
+  readonly #taught = new Taught();
+  /** The most blocks up to which a router ever counted on the store, by prompt. */
+  readonly #claims = this.prompts.map(() => 0);
   readonly publishers: Part<{ kind: string }>[];
   readonly routers: Part<Said>[];
   readonly direct: Router;
@@ -162,6 +213,7 @@ class Pool {
     // Each of its states counts, however short.
     const take = direct.onWorkerMessage.bind(direct);
     direct.onWorkerMessage = (...message) => {
+      this.#taught.take(message[0], message[1]);
       const result = take(...message);
       this.#remember();
       return result;
@@ -217,8 +269,10 @@ class Pool {
       }
       const worker = random.pick(fleet.workers);
       // A salted request's blocks may teach nobody, and nobody else may use them.
-      const salt = random.int(4) === 0 ? { cache_salt: `salt ${random.int(2)}` } : {};
-      await complete(worker.httpUrl, [...random.pick(this.prompts)], { max_tokens: 1, ...salt });
+      const prompt = random.int(PROMPTS);
+      const salted = isSalted(prompt) ? prompt : random.int(4) === 0 ? random.int(2) : null;
+      const salt = salted === null ? {} : { cache_salt: `salt ${salted}` };
+      await complete(worker.httpUrl, [...this.prompts[prompt]!], { max_tokens: 1, ...salt });
       this.requests++;
       if (random.int(3) === 0) random.pick(fleet.workers).evict(20);
       if (random.int(60) === 0) random.pick(fleet.workers).clear();
@@ -278,7 +332,10 @@ class Pool {
         const place = prompt * WORKERS + this.#at(id);
         // Most are as the direct one is now.
         const before = this.#history.findLast((then) => then.reaches[place]! >= device + shared);
-        if (shared > 0) this.checked++;
+        if (shared > 0) {
+          this.checked++;
+          this.#claims[prompt] = Math.max(this.#claims[prompt]!, device + shared);
+        }
         if (shared === 0 || (before !== undefined && before.at >= at - LAG_MS)) {
           this.#doubted.delete(what);
           continue;
@@ -289,6 +346,21 @@ class Pool {
         else if (Date.now() - doubt.since > MOMENT_MS) this.above.push(`${what}: ${claim}`);
       }
     }
+  }
+
+  /** Prompts of whose blocks a router ever counted on more in the store than all that the workers said could have taught it. */
+  untaught(): string[] {
+    return this.#claims.flatMap((claim, prompt) => {
+      const taught = this.#taught.reach(this.#locals[prompt]!);
+      return claim <= taught ? [] : [`prompt ${prompt}: ${claim}, and ${taught} were taught`];
+    });
+  }
+
+  /** Blocks of the prompts that must teach nobody, and of all others. */
+  taught(): readonly [salted: number, others: number] {
+    const sum = (salted: boolean) =>
+      this.#locals.reduce((all, locals, at) => all + (isSalted(at) === salted ? this.#taught.reach(locals) : 0), 0);
+    return [sum(true), sum(false)];
   }
 
   // ---- agreement ----
@@ -386,6 +458,8 @@ else {
 
       console.log(`  ${pool.requests} requests, ${pool.checked} counts on the store checked`);
       assert.equal(pool.above, []);
+      assert.equal(pool.untaught(), []);
+      assert.equal(pool.taught(), [0, (PROMPTS - SALTED) * 12]);
       assert.ok(pool.checked > 1000, `${pool.checked} counts on the store`);
     } finally {
       await pool.close();

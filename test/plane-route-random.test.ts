@@ -1,14 +1,20 @@
 // Whatever a plane loses, repeats, reorders and restarts: with recovery, a router fed over it ends with the same index, provenance and learned edges as
-// one that has the worker's own stream, and meanwhile is never told more of the store by it. What the worker's publisher makes of its messages, its local
-// indexer and its dumps are the real ones. Where the worker contradicts itself, less may be credited and dumped as eligible, and never more.
+// one that has the worker's own stream, and meanwhile is never told more of the store by it. The worker's publisher is the real one, from its messages to the
+// bytes of batches and answers, but for its sockets. Where the worker contradicts itself, less may be credited and dumped as eligible, and never more.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { PrefixIndex } from '../src/core/prefix-index.js';
 import { WorkerEvents } from '../src/events/worker-events.js';
-import type { Draft } from '../src/live/plane/publish/draft.js';
 import { Intake } from '../src/live/plane/publish/intake.js';
 import { LocalIndexer } from '../src/live/plane/publish/local-indexer.js';
+import { RankPipeline } from '../src/live/plane/publish/rank-pipeline.js';
 import { RankSplice } from '../src/live/plane/route/rank-splice.js';
+import {
+  decodeRecoveryAnswer,
+  EventBatchReader,
+  encodeEvents,
+  encodeRecoveryAnswer,
+} from '../src/wire/envelope/index.js';
 import type { RecoveryQuestion, RouterEvent } from '../src/wire/envelope/types.js';
 import type { Prompt } from './support/messages.js';
 import { dumpedSet } from './support/prefix-dumps.js';
@@ -40,12 +46,13 @@ class World {
   readonly #random: Random;
   readonly #weather: Weather;
   readonly #prompts: readonly Prompt[];
-  /** Blocks from its start that the worker holds of a prompt. */
-  #held = new Map<string, number>();
+  /** How often the worker has announced each block that it holds of a prompt; it announces as often that it goes. */
+  #held = new Map<string, number[]>();
   #indexer: LocalIndexer | null = null;
   #events = new WorkerEvents();
   #intake: Intake | null = null;
-  #nextId = 1n;
+  #pipeline: RankPipeline | null = null;
+  readonly #bytes = new EventBatchReader();
   /** Prompts about which the worker contradicted itself. */
   readonly contradicted = new Set<Prompt>();
   #way: RouterEvent[] = [];
@@ -120,12 +127,12 @@ class World {
   async #restart(): Promise<void> {
     this.direct.router.workerStreamLost(WORKER);
     this.#held = new Map();
-    this.#nextId = 1n;
     this.#events = new WorkerEvents();
     this.#intake = new Intake({ workerId: BigInt(WORKER), blockSize: this.#prompts[0]!.blockSize });
     const index = await PrefixIndex.create({ bytes: 4 << 20, ranks: 1, provenance: true, tableSeed: 5n });
     const ring = { events: this.#weather.ring, bytes: 1 << 20 };
     this.#indexer = new LocalIndexer({ workerId: BigInt(WORKER), dpRank: 0, index, ring, answerBytes: () => 20_000 });
+    this.#pipeline = new RankPipeline({ keeper: this.#indexer });
   }
 
   /** Something happens in the worker. Blocks leave from the end, as in engines. */
@@ -134,7 +141,7 @@ class World {
     const prompt = random.pick(this.#prompts);
     const medium: Medium = random.int(4) === 0 ? 'CPU' : 'GPU';
     const key = `${this.#prompts.indexOf(prompt)} ${medium}`;
-    const held = this.#held.get(key) ?? 0;
+    const held = this.#heldOf(key).length;
     const what = random.int(100);
     if (random.chance(this.#weather.contradictions ?? 0)) {
       // Salted in one place, and text in another.
@@ -143,10 +150,7 @@ class World {
       this.#say(blockStored(prompt, { ...said, medium: 'CPU', fields: { cache_salt: `salt ${random.int(2)}` } }));
       this.#say(blockStored(prompt, { ...said, medium: 'GPU' }));
       this.contradicted.add(prompt);
-      for (const tier of ['GPU', 'CPU']) {
-        const key = `${this.#prompts.indexOf(prompt)} ${tier}`;
-        this.#held.set(key, Math.max(this.#held.get(key) ?? 0, said.end));
-      }
+      for (const tier of ['GPU', 'CPU']) this.#hold(`${this.#prompts.indexOf(prompt)} ${tier}`, said.first, said.end);
     } else if (what === 0) {
       this.#say({ type: 'AllBlocksCleared' });
       this.#held.clear();
@@ -155,13 +159,32 @@ class World {
       const first = random.int(3) === 0 ? 0 : Math.min(held, end - 1);
       const eligible = this.#isEligible(prompt);
       const fields = eligible ? {} : { shared_cache_eligible: false };
-      this.#say(blockStored(prompt, { first, end, medium, fields }));
-      this.#held.set(key, Math.max(held, end));
+      const middle = first + Math.ceil((end - first) / 2);
+      const halves = [blockStored(prompt, { first, end: middle, medium, fields })];
+      if (middle < end) halves.push(blockStored(prompt, { first: middle, end, medium, fields }));
+      this.#say(...halves);
+      this.#hold(key, first, end);
     } else if (held > 0) {
       const first = random.int(held);
-      this.#say(blockRemoved(prompt, { first, end: held, medium }));
-      this.#held.set(key, first);
+      const counts = this.#heldOf(key);
+      for (let round = 1; ; round++) {
+        const blocks = Array.from({ length: held - first }, (_, i) => first + i).filter((at) => counts[at]! >= round);
+        if (blocks.length === 0) break;
+        this.#say(...blocks.map((at) => blockRemoved(prompt, { first: at, end: at + 1, medium })));
+      }
+      counts.length = first;
     }
+  }
+
+  #heldOf(key: string): number[] {
+    const held = this.#held.get(key) ?? [];
+    this.#held.set(key, held);
+    return held;
+  }
+
+  #hold(key: string, first: number, end: number): void {
+    const held = this.#heldOf(key);
+    for (let at = first; at < end; at++) held[at] = (held[at] ?? 0) + 1;
   }
 
   #isEligible(prompt: Prompt): boolean {
@@ -169,15 +192,16 @@ class World {
   }
 
   /** One message of the worker. */
-  #say(event: RawEvent): void {
-    const frames = workerMessage([event]);
+  #say(...events: RawEvent[]): void {
+    const frames = workerMessage(events);
     assert.is(this.direct.router.onWorkerMessage(WORKER, frames).fate, 'applied');
-    for (const draft of this.#intake!.take(this.#events.read(BigInt(WORKER), frames))) this.#emit(draft);
+    const pipeline = this.#pipeline!;
+    pipeline.batch(this.#intake!.take(this.#events.read(BigInt(WORKER), frames)), this.#now);
+    for (let batch = pipeline.queue.take(); batch.length > 0; batch = pipeline.queue.take())
+      for (const event of this.#bytes.read(encodeEvents(batch)).events) this.#emit(event);
   }
 
-  #emit(draft: Draft): void {
-    const event: RouterEvent = { ...draft, eventId: this.#nextId++ };
-    this.#indexer!.apply(event);
+  #emit(event: RouterEvent): void {
     const { loss, twice, late } = this.#weather;
     const random = this.#random;
     if (random.chance(loss)) return;
@@ -200,7 +224,10 @@ class World {
     if (asked === null || asked.at > this.#now) return;
     this.#question = null;
     if (this.#random.chance(this.#weather.unanswered)) this.splice.failed('unanswered', this.#now);
-    else this.splice.answered(this.#indexer!.answer(asked.question, this.#now), this.#now);
+    else {
+      const bytes = encodeRecoveryAnswer(this.#indexer!.answer(asked.question, this.#now));
+      this.splice.answered(decodeRecoveryAnswer(bytes).answer, this.#now);
+    }
     while (this.splice.step(this.#now));
   }
 
@@ -231,7 +258,7 @@ class World {
       one.lease.complete(0);
       other.lease.complete(0);
       if (!this.#isEligible(prompt)) assert.is(ours, 0, 'nothing ineligible is ever learned');
-      const all = (this.#held.get(`${name} GPU`) ?? 0) === BLOCKS;
+      const all = this.#heldOf(`${name} GPU`).length === BLOCKS;
       if (atEnd && this.contradicted.size > 0) assert.ok(ours <= theirs, `prompt ${name}: ${ours}, not ${theirs}`);
       else if (atEnd && all) assert.is(ours, theirs, `prompt ${name}`);
       // Local depths may differ meanwhile, and with them what lies beyond: edges themselves are compared by their number.

@@ -8,7 +8,7 @@ export type { MasterHttpLimits } from './master-http.js';
 export type { MasterEndpoint, MasterView } from './masters.js';
 // An event plane, for pools of several routers. At a router: openPlaneSubscriber opens its transport (NATS with JetStream: nats:// and tls://, or ZMQ:
 // tcp://), PlaneStreams.open feeds the router from it and shares load with other routers. At a worker: openPlanePublisher and WorkerPublisher.open, as
-// `moonroute publish` does. Transports are their caller's: close them after what uses them. Workers are numbered by bigints of 64 bits, ranks by numbers; times
+// `moonroute publish` does. PlaneStreams closes its subscriber; a publisher's transport is its caller's, to be closed after it. Workers are numbered by bigints of 64 bits, ranks by numbers; times
 // are milliseconds, sizes bytes. Errors: ConfigError for options, by code; MoonrouteError `plane-closed`, and `plane-unanswered` of PlaneSubscriber.ask;
 // whatever the wire brings is counted in PlaneStreams.status() and WorkerPublisher.status(), never thrown. The bytes of a transport of one's own are
 // made and read by the envelope codec of `moonroute`.
