@@ -1,7 +1,7 @@
 // Publishing on an event plane: what one worker's rank says, from its events to the bytes of messages, de-duplicated, coalesced, numbered and batched; beside
 // each event numbered and sent by itself. The stream is a full GPU's: prompts grow by so many blocks a step, and each block that comes in evicts another,
 // which vLLM announces one by one.
-import type { Draft } from '../../src/live/plane/publish/draft.js';
+import { type Draft, numbered } from '../../src/live/plane/publish/draft.js';
 import { RankPipeline } from '../../src/live/plane/publish/rank-pipeline.js';
 import { EventBatchReader, encodeEvents } from '../../src/wire/envelope/index.js';
 import type { RouterEvent } from '../../src/wire/envelope/types.js';
@@ -48,16 +48,17 @@ function nativeBatches(blocks: number): Draft[][] {
 }
 
 function draft(data: Draft['data'], eligible: boolean): Draft {
-  const plain = {
+  return {
     workerId: WORKER,
     dpRank: 0,
     tier: 'device',
     domain: null,
+    data,
+    eligible,
     contradicts: false,
     sessionId: null,
     stateSource: null,
-  } as const;
-  return { ...plain, eligible, data };
+  };
 }
 
 /** Coalesced: once around the stream. */
@@ -76,7 +77,7 @@ function coalesced(
 /** Plainly: each event by itself. */
 function unbatched(lastId: bigint, batches: readonly (readonly Draft[])[], send: (bytes: Uint8Array) => void): bigint {
   let eventId = lastId;
-  for (const drafts of batches) for (const event of drafts) send(encodeEvents([{ ...event, eventId: ++eventId }]));
+  for (const drafts of batches) for (const event of drafts) send(encodeEvents([numbered(event, ++eventId)]));
   return eventId;
 }
 

@@ -5,6 +5,12 @@ import type { EventData, RouterEvent, StoredData } from '../../../wire/envelope/
 /** An event without its number. */
 export type Draft = Omit<RouterEvent, 'eventId'>;
 
+/** The draft with its number. Field by field: nearly every block has one, and copied with `...` it would cost a tenth more of all that publishing does. */
+export function numbered(draft: Draft, eventId: bigint): RouterEvent {
+  const { workerId, dpRank, tier, domain, data, eligible, contradicts, sessionId, stateSource } = draft;
+  return { workerId, dpRank, tier, domain, eventId, data, eligible, contradicts, sessionId, stateSource };
+}
+
 /** Blocks that an event tells of. */
 export function blocksOf(data: EventData): number {
   return data.kind === 'cleared' ? 0 : data.hashes.length;

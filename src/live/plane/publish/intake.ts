@@ -70,7 +70,7 @@ export class Intake {
         const beyond = event.contradicts ? this.#contradictedBeyond(event, data.hashes.length) : NO_HASHES;
         if (data.hashes.length > 0) {
           const eligible = this.#mayTeach(event, data.hashes);
-          drafts.push({ ...this.#draft(dpRank, event.tier, data, eligible), contradicts: event.contradicts });
+          drafts.push(this.#draft(dpRank, event.tier, data, eligible, event.contradicts));
           this.#blocks += data.hashes.length;
         }
         if (beyond.length > 0) drafts.push(contradiction({ workerId: this.#options.workerId, dpRank }, beyond));
@@ -113,10 +113,9 @@ export class Intake {
     return hashes.slice(taken);
   }
 
-  #draft(dpRank: number, tier: RouterEvent['tier'], data: EventData, eligible: boolean): Draft {
+  #draft(dpRank: number, tier: RouterEvent['tier'], data: EventData, eligible: boolean, contradicts = false): Draft {
     const { workerId } = this.#options;
-    const flags = { eligible, contradicts: false };
-    return { workerId, dpRank, tier, domain: null, data, ...flags, sessionId: null, stateSource: null };
+    return { workerId, dpRank, tier, domain: null, data, eligible, contradicts, sessionId: null, stateSource: null };
   }
 
   #storedOf(stored: NormalisedStored): Extract<EventData, { kind: 'stored' }> {

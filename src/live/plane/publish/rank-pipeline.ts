@@ -4,7 +4,7 @@ import type { RouterEvent } from '../../../wire/envelope/types.js';
 import { BatchQueue } from './batch.js';
 import { Coalescer } from './coalesce.js';
 import { type DedupStats, RefCounts } from './dedup.js';
-import { blocksOf, type Draft } from './draft.js';
+import { blocksOf, type Draft, numbered } from './draft.js';
 import { BATCH_CAPS, type BatchCaps, splitDraft } from './split.js';
 
 /** Who keeps the events that went out; the local indexer. */
@@ -114,7 +114,7 @@ export class RankPipeline {
   #emit(drafts: readonly Draft[]): void {
     for (const draft of drafts) {
       for (const piece of splitDraft(draft, this.#caps())) {
-        const event: RouterEvent = { ...piece, eventId: ++this.#lastEventId };
+        const event = numbered(piece, ++this.#lastEventId);
         this.#eventsOut++;
         this.#blocksOut += blocksOf(event.data);
         this.#keeper?.apply(event);
