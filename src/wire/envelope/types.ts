@@ -30,6 +30,7 @@ export interface ClearedData {
   readonly kind: 'cleared';
 }
 
+/** What an event tells. */
 export type EventData = StoredData | RemovedData | ClearedData;
 
 /** One event of one worker's rank. */
@@ -86,6 +87,7 @@ export interface RecoveryQuestion {
   readonly page: string | null;
 }
 
+/** What the local indexer answers, by kind. */
 export type RecoveryAnswer =
   /** Every event of the range, in order. */
   | { readonly kind: 'events'; readonly events: readonly RouterEvent[]; readonly lastEventId: bigint }

@@ -46,6 +46,7 @@ const MOST_RANKS = 256;
 const MOST_DP_RANK = 0xffff_ffff;
 const MOST_WORKER_ID = (1n << 64n) - 1n;
 
+/** How a worker's publisher is made. */
 export interface PublisherOptions {
   /** The worker's number on the plane. */
   readonly workerId: bigint;
@@ -83,6 +84,7 @@ export interface PublisherStatus {
   readonly ranks: readonly RankStatus[];
 }
 
+/** How one rank of it stands: the worker's stream, what waits and went out, and what it answers from. */
 export interface RankStatus {
   readonly dpRank: number;
   readonly stream: WorkerStreamStatus;
