@@ -49,6 +49,8 @@ export class RequestList {
   #row = 0;
   #focusNext = false;
   #jumping: Search | null = null;
+  /** A row that was to be opened before it had come. */
+  #opening: number | null = null;
   #again: ReturnType<typeof setTimeout> | null = null;
 
   constructor(host: HTMLElement, options: RequestListOptions) {
@@ -142,6 +144,7 @@ export class RequestList {
 
   #reload(row: number): void {
     this.#asker.drop();
+    this.#opening = null;
     this.#pages.clear();
     for (const element of this.#made.values()) element.remove();
     this.#made.clear();
@@ -163,6 +166,7 @@ export class RequestList {
     this.#total = total;
     this.#status.textContent = total === 0 ? 'No request yet.' : `${countText(total)} requests`;
     this.#search();
+    if (this.#opening === this.#row) this.#open(this.#row);
     for (const [index, element] of this.#made) {
       if (Math.floor(index / PAGE) !== page) continue;
       this.#made.delete(index);
@@ -277,6 +281,7 @@ export class RequestList {
 
   #open(index: number): void {
     const row = this.#pages.at(index);
+    this.#opening = row === undefined ? index : null;
     if (row !== undefined) this.#options.onRequest(row.request);
   }
 
