@@ -93,6 +93,7 @@ export type { TtftOptions } from './router/ttft-options.js';
 export type { WorkerId, WorkerInfo } from './router/worker-info.js';
 export type { RankView, WorkerView } from './router/worker-views.js';
 export type { LocalZeroCode, SharedZeroCode, ZeroReason } from './router/zero-credit.js';
+export type { EventData, LoadReport, RankLoadShare, RouterEvent } from './wire/envelope/types.js';
 export {
   type MissingRange,
   ReplayCursor,

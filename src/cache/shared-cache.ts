@@ -4,9 +4,10 @@
 
 import { checkHashing } from '../contract/check-hashing.js';
 import type { Contract, Hashing } from '../contract/descriptor.js';
-import { type BuildName, candidateBuilds, fittingBuild, loadBuild } from '../core/builds.js';
+import { type BuildName, candidateBuilds, fittingBuild } from '../core/builds.js';
 import { Core, type GroupCensus } from '../core/core.js';
 import { badScope, seedOf } from '../core/local-hash.js';
+import { compiledModule, compileModules } from '../core/modules.js';
 import { sharedNumbers } from '../core/numbers.js';
 import { type Evaluation, type Plan, planOf } from '../core/plan.js';
 import type { IndexedBlocks } from '../core/prefix-types.js';
@@ -59,13 +60,14 @@ interface Force {
   readonly proofs: HashProofs | null;
 }
 
-/** Credits what a shared store holds. Make one with `SharedCache.create`. */
+/** Credits what a shared store holds. Make one with `SharedCache.create`, or `createSync` where nothing can be awaited. */
 export class SharedCache {
   readonly #isPending: () => boolean;
   readonly #tableSeed: bigint | undefined;
   readonly #hashing: Hashing;
   readonly #trustSeed: boolean;
-  readonly #builds: ReadonlyMap<BuildName, WebAssembly.Module>;
+  /** Those that may serve, the preferred one first. */
+  readonly #builds: readonly BuildName[];
   #core: Core | null = null;
   #force: Force | null = null;
   /** Fingerprint of the contract last given, in force or too large. */
@@ -87,7 +89,7 @@ export class SharedCache {
   readonly #refusals = new Map<string, number>();
   readonly #clears = new Map<string, number>();
 
-  private constructor(options: SharedCacheOptions, builds: ReadonlyMap<BuildName, WebAssembly.Module>) {
+  private constructor(options: SharedCacheOptions, builds: readonly BuildName[]) {
     this.#isPending = options.isPending ?? (() => false);
     this.#tableSeed = options.tableSeed;
     this.#hashing = options.hashing ?? 'learned';
@@ -95,15 +97,21 @@ export class SharedCache {
     this.#builds = builds;
   }
 
-  /**
-   * Compiles what the limits ask for; the core's memory is reserved when a contract comes.
-   * @throws ConfigError `limits-edges`, `hashing`.
-   */
+  /** The same as `createSync`, with what has to be compiled done beside the program. Throws likewise, into the promise. */
   static async create(options: SharedCacheOptions = {}): Promise<SharedCache> {
+    await compileModules(buildsOf(options));
+    return SharedCache.createSync(options);
+  }
+
+  /**
+   * Compiles what the limits ask for, some milliseconds once a process; the core's memory is reserved when a contract comes.
+   * @throws ConfigError `limits-edges`, `hashing`; MoonrouteError `wasm-refused`, `wasm-main-thread` (core/modules.ts).
+   */
+  static createSync(options: SharedCacheOptions = {}): SharedCache {
     checkHashing(options.hashing ?? 'learned');
-    const names = candidateBuilds(options.limits?.edges ?? DEFAULT_EDGES);
-    const modules = await Promise.all(names.map(async (name) => [name, await loadBuild(name)] as const));
-    return new SharedCache(options, new Map(modules));
+    const builds = buildsOf(options);
+    for (const build of builds) compiledModule(build);
+    return new SharedCache(options, builds);
   }
 
   /** Counts contract changes. Stamp it on work that is done later. */
@@ -144,13 +152,13 @@ export class SharedCache {
       this.#unfit = UNFIT;
       return;
     }
-    const name = fittingBuild([...this.#builds.keys()], plan.groups, plan.prefixes.length);
+    const name = fittingBuild(this.#builds, plan.groups, plan.prefixes.length);
     if (name === null) {
       const text = `the contract has ${plan.groups} groups and ${plan.prefixes.length} prefixes; the large build holds 8 and 64. Lower limits.edges to ${DEFAULT_EDGES}.`;
       this.#unfit = reason('contract-too-large', text);
       return;
     }
-    if (this.#core?.build !== name) this.#core = Core.fromModule(name, this.#builds.get(name)!);
+    if (this.#core?.build !== name) this.#core = Core.loadSync(name);
     const core = this.#core;
     core.configure(plan, this.#tableSeed, contract.hashRule);
     const asked = { core, contract, vouched: this.#trustSeed, admitted: this.#sources };
@@ -573,6 +581,11 @@ export class SharedCache {
     const nothing = { objects: 0, skipped: { foreignTenant: 0, foreignKey: 0 }, said: { stored: 0, removed: 0 } };
     return { fate, sequence, ...nothing, detail };
   }
+}
+
+/** The builds that may serve a cache, the preferred one first. Throws ConfigError `limits-edges`. */
+export function buildsOf({ limits }: SharedCacheOptions): BuildName[] {
+  return candidateBuilds(limits?.edges ?? DEFAULT_EDGES);
 }
 
 /** What a key list needs to know of a contract and its core. */
