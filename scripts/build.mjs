@@ -10,6 +10,7 @@ import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { coreInPage } from './core-in-page.mjs';
 import { patchOf } from './core-patch.mjs';
+import { BUNDLED, thirdPartyNotice } from './third-party.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 process.chdir(root);
@@ -165,6 +166,12 @@ await step('browser', [...wasmInputs, ...filesUnder('src', ['.ts'])], async () =
     logLevel: 'warning',
   });
 });
+
+await step(
+  'third-party',
+  ['scripts/third-party.mjs', ...BUNDLED.map((name) => `node_modules/${name}/package.json`)],
+  () => writeFileSync('build/THIRD-PARTY.txt', thirdPartyNotice()),
+);
 
 // The benchmark: suites and rivals in one file for the command, and a page that carries them too. The rivals' packages are in both, so they are no
 // dependencies of the package.

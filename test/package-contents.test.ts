@@ -7,6 +7,11 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { dryPacked, entries, manifest } from './support/packed.js';
 
+/** Scripts of the pages. */
+const PAGES = [
+  ...['build/js/src/web/console/main.js', 'build/js/src/web/simulator/main.js', 'build/js/src/web/simulator/worker.js'],
+  ...['build/js/bench/page/page.js', 'build/js/bench/page/worker.js'],
+];
 const packed = dryPacked();
 const paths = packed.files.map(({ path }) => path);
 
@@ -15,6 +20,7 @@ const ALLOWED = [
   /^(?:LICENSE|README\.md|CHANGELOG\.md|CONTRIBUTING\.md|SECURITY\.md|package\.json|config\.schema\.json)$/,
   /^build\/js\/src\/.+\.js$/,
   /^build\/types\/src\/.+\.d\.ts$/,
+  /^build\/THIRD-PARTY\.txt$/,
   /^build\/wasm\/core\.wasm$/,
   /^build\/browser\/(?:moonroute|sim|shared)\.js$/,
   /^build\/bench\/(?:bench\.js|index\.html)$/,
@@ -64,6 +70,21 @@ test('each JavaScript module that an entry or the command reaches is there; othe
     extra.filter((path) => code(path) !== ''),
     [],
   );
+});
+
+test('the licences of what is inside built files are there', async () => {
+  const { metafile } = await build({
+    entryPoints: ['build/js/src/index.js', 'build/js/src/sim/index.js', 'build/js/bench/bundle.js', ...PAGES],
+    ...{ bundle: true, write: false, metafile: true, format: 'esm', platform: 'browser', external: ['node:*'] },
+    ...{ outdir: 'build/reached', logLevel: 'silent' },
+  });
+  const inside = Object.keys(metafile.inputs).flatMap(
+    (path) => /^node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? [],
+  );
+  const notice = readFileSync('build/THIRD-PARTY.txt', 'utf8');
+  const named = [...notice.matchAll(/^(\S+) \d+\.\d+\.\d+: /gm)].map(([, name]) => name!);
+  assert.equal([...new Set(inside)].sort(), named.sort());
+  assert.ok(paths.includes('build/THIRD-PARTY.txt'));
 });
 
 test('no module points to a map or to a source that is not there', () => {

@@ -100,7 +100,9 @@ export class App {
   }
 
   run(command: string, ...args: string[]): SpawnSyncReturns<string> {
-    return spawnSync(command, args, { cwd: this.path, encoding: 'utf8', maxBuffer: 64 << 20 });
+    // What people see without a terminal, whatever the tests run in.
+    const env = { ...process.env, NO_COLOR: '1', FORCE_COLOR: undefined };
+    return spawnSync(command, args, { cwd: this.path, env, encoding: 'utf8', maxBuffer: 64 << 20 });
   }
 
   /** Standard output of what must end well. */
