@@ -27,8 +27,8 @@ const ALLOWED = [
   /^build\/simulator\/index\.html$/,
   /^src\/vllm\/\w+\.py$/,
   /^dashboards\/moonroute\.json$/,
-  /^docs\/[\w-]+\.md$/,
-  /^examples\/[\w./-]+\.(?:js|json|jsonl|html)$/,
+  /^docs\/[\w./-]+\.(?:md|svg)$/,
+  /^examples\/[\w./-]+\.(?:m?js|ts|jsonl?|html|md)$/,
   /^(?:assembly\/README|bench\/RESULTS)\.md$/,
 ];
 

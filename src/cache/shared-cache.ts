@@ -67,7 +67,7 @@ export class SharedCache {
   readonly #hashing: Hashing;
   readonly #trustSeed: boolean;
   /** Those that may serve, the preferred one first. */
-  readonly #builds: readonly BuildName[];
+  readonly #builds: ReadonlyMap<BuildName, WebAssembly.Module>;
   #core: Core | null = null;
   #force: Force | null = null;
   /** Fingerprint of the contract last given, in force or too large. */
@@ -89,7 +89,7 @@ export class SharedCache {
   readonly #refusals = new Map<string, number>();
   readonly #clears = new Map<string, number>();
 
-  private constructor(options: SharedCacheOptions, builds: readonly BuildName[]) {
+  private constructor(options: SharedCacheOptions, builds: ReadonlyMap<BuildName, WebAssembly.Module>) {
     this.#isPending = options.isPending ?? (() => false);
     this.#tableSeed = options.tableSeed;
     this.#hashing = options.hashing ?? 'learned';
@@ -109,9 +109,7 @@ export class SharedCache {
    */
   static createSync(options: SharedCacheOptions = {}): SharedCache {
     checkHashing(options.hashing ?? 'learned');
-    const builds = buildsOf(options);
-    for (const build of builds) compiledModule(build);
-    return new SharedCache(options, builds);
+    return new SharedCache(options, new Map(buildsOf(options).map((name) => [name, compiledModule(name)])));
   }
 
   /** Counts contract changes. Stamp it on work that is done later. */
@@ -152,13 +150,13 @@ export class SharedCache {
       this.#unfit = UNFIT;
       return;
     }
-    const name = fittingBuild(this.#builds, plan.groups, plan.prefixes.length);
+    const name = fittingBuild([...this.#builds.keys()], plan.groups, plan.prefixes.length);
     if (name === null) {
       const text = `the contract has ${plan.groups} groups and ${plan.prefixes.length} prefixes; the large build holds 8 and 64. Lower limits.edges to ${DEFAULT_EDGES}.`;
       this.#unfit = reason('contract-too-large', text);
       return;
     }
-    if (this.#core?.build !== name) this.#core = Core.loadSync(name);
+    if (this.#core?.build !== name) this.#core = Core.fromModule(name, this.#builds.get(name)!);
     const core = this.#core;
     core.configure(plan, this.#tableSeed, contract.hashRule);
     const asked = { core, contract, vouched: this.#trustSeed, admitted: this.#sources };

@@ -172,14 +172,9 @@ export class Core {
     this.#caps = { digests: at('DIGEST_CAP'), members: at('MEMBER_CAP') || Number.POSITIVE_INFINITY };
   }
 
-  /** The same, compiled beside the program. */
+  /** Compiles (once a process, beside the program) and instantiates a build. */
   static async load(build: BuildName): Promise<Core> {
     await compileModules([build]);
-    return Core.loadSync(build);
-  }
-
-  /** Instantiates a build; compiles it now unless it is already. */
-  static loadSync(build: BuildName): Core {
     return Core.fromModule(build, compiledModule(build));
   }
 
