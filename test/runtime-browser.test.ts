@@ -1,69 +1,70 @@
-// The browser-safe entry in a real browser: the bundle alone, served over loopback, answers as Node does. Needs Debian's chromium (CI installs
-// it); without it the test says so and is skipped.
+// The browser-safe entries in a real browser, as built files that a page imports by an import map: no bundler, no fetch of WebAssembly. They see what Node
+// sees; and a page's main thread may make routers at once.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { type Browser, chromium } from 'playwright-core';
+import { build } from 'esbuild';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { preparedCases } from './support/prepared-cases.js';
+import { behaviourInput } from './support/behaviour-input.js';
+import { seenInNode } from './support/behaviours.js';
+import { browserTest, html, json, onPage, type Served, script } from './support/chromium.js';
 
-const BROWSER = process.env['MOONROUTE_CHROMIUM'] ?? '/usr/bin/chromium';
-const FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
+const FOLDER = 'build/browser';
+const IMPORT_MAP = { imports: { moonroute: '/moonroute.js', 'moonroute/sim': '/sim.js' } };
+/** Everything that a page of one's own needs. */
+const ENTRY = `<script type="importmap">${JSON.stringify(IMPORT_MAP)}</script><script type="module" src="/page-app.js"></script>`;
 
-test('the bundle holds no Node module and no socket library', () => {
-  const files = readdirSync('build/browser').filter((file) => file.endsWith('.js'));
-  assert.ok(files.includes('moonroute.js'));
-  for (const file of files) {
-    const text = readFileSync(join('build/browser', file), 'utf8');
-    assert.not.match(text, /from\s*["']node:/, file);
-    assert.not.match(text, /zeromq|commander/, file);
-  }
+function served(input: unknown, page: Served = html(ENTRY)): (path: string) => Served | undefined {
+  return (path) => {
+    if (path === '/') return page;
+    if (path === '/input.json') return json(input);
+    const file = [join(FOLDER, path), join('test/runtimes', path)].find((name) => existsSync(name));
+    return file === undefined ? undefined : script(readFileSync(file));
+  };
+}
+
+test('the built files import nothing but each other', async () => {
+  const files = readdirSync(FOLDER);
+  assert.equal(files.sort(), ['moonroute.js', 'shared.js', 'sim.js']);
+  const { metafile } = await build({
+    entryPoints: files.map((file) => join(FOLDER, file)),
+    ...{ bundle: true, splitting: true, write: false, metafile: true, format: 'esm', platform: 'node' },
+    ...{ packages: 'external', outdir: 'build/reached', logLevel: 'silent' },
+  });
+  const imports = Object.values(metafile.inputs).flatMap((input) => input.imports);
+  assert.equal(
+    imports.filter(({ external, kind }) => external || kind !== 'import-statement'),
+    [],
+  );
+  assert.ok(imports.length > 0);
 });
 
-const skipped = !existsSync(BROWSER) && !process.env['CI'];
-if (skipped) console.log(`skipped: runtime-browser (no ${BROWSER}; apt-get install chromium)`);
-const browserTest = skipped ? test.skip : test;
+const inBrowser = browserTest('runtime-browser');
 
-browserTest('a page gives the same answers from the same bytes', async () => {
-  const cases = JSON.stringify(preparedCases(8));
-  const pages: Record<string, [string, string]> = {
-    '/': ['text/html', '<!doctype html><title>moonroute</title>'],
-    '/cases.json': ['application/json', cases],
-    '/answers.js': ['text/javascript', readFileSync('test/runtimes/answers.js', 'utf8')],
-  };
-  const server = createServer((request, response) => {
-    const path = request.url ?? '/';
-    const bundled = join('build/browser', path);
-    const page =
-      pages[path] ?? (existsSync(bundled) ? (['text/javascript', readFileSync(bundled, 'utf8')] as const) : undefined);
-    response.writeHead(page === undefined ? 404 : 200, { 'content-type': page?.[0] ?? 'text/plain' }).end(page?.[1]);
+inBrowser('a page without a bundler sees what Node sees', async () => {
+  const input = behaviourInput();
+  const seen = await onPage(served(input), '/', async (page, browser) => {
+    console.log(`  browser ${browser.version()}`);
+    await page.waitForFunction('globalThis.seen !== undefined');
+    return page.evaluate(`fetch('/input.json').then((r) => r.json()).then((input) => globalThis.seen(input))`);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  let browser: Browser | undefined;
-  try {
-    browser = await chromium.launch({ executablePath: BROWSER, args: FLAGS });
-    const page = await browser.newPage();
-    await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
-    // Text, not a function: the page's own modules are loaded, and nothing of this file's types is meant.
-    const result = (await page.evaluate(
-      `Promise.all([import('/moonroute.js'), import('/answers.js'), fetch('/cases.json').then((r) => r.json())]).then(([moonroute, { answers }, cases]) => answers(moonroute, cases))`,
-    )) as { checked: number; withHit: number; wrong: string[] };
-    console.log(`  browser ${browser.version()}: ${result.checked} cases, ${result.withHit} with a hit`);
-    assert.equal(result.wrong, []);
-    assert.ok(result.checked >= 50 && result.withHit >= 25);
-  } finally {
-    await browser?.close();
-    server.close();
+  assert.equal(seen, await seenInNode(input));
+});
+
+inBrowser('a page that forbids WebAssembly is told what it must allow, awaited or at once', async () => {
+  const policy = { 'content-security-policy': "script-src 'self' 'unsafe-inline'" };
+  const ends = await onPage(served(null, html(ENTRY, policy)), '/', (page) =>
+    page.evaluate(`import('moonroute').then(async ({ Router }) => {
+      const codes = [];
+      try { Router.createSync() } catch (error) { codes.push([error.name, error.code, error.message]) }
+      await Router.create().catch((error) => codes.push([error.name, error.code, error.message]));
+      return codes;
+    })`),
+  );
+  const [atOnce, awaited] = ends as [string, string, string][];
+  for (const [name, code, message] of [atOnce!, awaited!]) {
+    assert.equal([name, code], ['MoonrouteError', 'wasm-refused']);
+    assert.match(message, 'wasm-unsafe-eval');
   }
 });
 

@@ -4,14 +4,17 @@ import { pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { ModuleName } from '../src/core/modules.js';
 
 const { coreInPage } = (await import(pathToFileURL('scripts/core-in-page.mjs').href)) as {
   coreInPage: (carried: boolean) => Plugin;
 };
 
-async function carried(name: string, plugin: Plugin): Promise<Buffer> {
+type ModuleBytes = typeof import('../src/core/modules.js').moduleBytes;
+
+async function carried(name: ModuleName, plugin: Plugin): Promise<Buffer> {
   const { outputFiles } = await build({
-    stdin: { contents: `export { wasmBase64 } from './wasm/${name}.js';`, resolveDir: process.cwd() },
+    stdin: { contents: `export { moduleBytes } from './build/js/src/core/modules.js';`, resolveDir: process.cwd() },
     bundle: true,
     minify: true,
     format: 'esm',
@@ -20,8 +23,8 @@ async function carried(name: string, plugin: Plugin): Promise<Buffer> {
     plugins: [plugin],
   });
   const script = Buffer.from(outputFiles[0]!.contents).toString('base64');
-  const { wasmBase64 } = (await import(`data:text/javascript;base64,${script}`)) as { wasmBase64: string };
-  return Buffer.from(wasmBase64, 'base64');
+  const { moduleBytes } = (await import(`data:text/javascript;base64,${script}`)) as { moduleBytes: ModuleBytes };
+  return Buffer.from(moduleBytes(name));
 }
 
 for (const [name, file] of [

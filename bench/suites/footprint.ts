@@ -1,12 +1,8 @@
 // What the core takes before it does anything, and at its caps: bytes of linear memory beside the rival's heap (where the engine tells), and how long an
 // instance takes to be made and given a contract.
-import { type BuildName, decodeModule } from '../../src/core/builds.js';
+import type { BuildName } from '../../src/core/builds.js';
 import { Core } from '../../src/core/core.js';
-import { wasmBase64 as defaultText } from '../../src/core/wasm/default.js';
-import { wasmBase64 as largeText } from '../../src/core/wasm/large.js';
-import { wasmBase64 as prefixesText } from '../../src/core/wasm/prefixes.js';
-import { wasmBase64 as wideText } from '../../src/core/wasm/wide.js';
-import { wasmBase64 as readerText } from '../../src/core/wasm/wire.js';
+import { compiledModule, type ModuleName, moduleBytes } from '../../src/core/modules.js';
 import { NestedMapCore } from '../rivals/nested-map.js';
 import type { Contest, Suite } from '../suite.js';
 import { applyRival, CAP, chainsAtCap, digestOf, planFor, rivalOptions, TABLE_SEED } from '../workload.js';
@@ -14,8 +10,8 @@ import { applyRival, CAP, chainsAtCap, digestOf, planFor, rivalOptions, TABLE_SE
 const BLOCKS = 4_096;
 const FILLED_DIGESTS = 87_381;
 const EVENT_BLOCKS = 512;
-const TEXTS: Readonly<Record<string, string>> = {
-  ...{ default: defaultText, wide: wideText, large: largeText, reader: readerText, index: prefixesText },
+const MODULES: Readonly<Record<string, ModuleName>> = {
+  ...{ default: 'default', wide: 'wide', large: 'large', reader: 'wire', index: 'prefixes' },
 };
 
 /** The rival filled to the caps. */
@@ -38,7 +34,7 @@ function filledRival(): NestedMapCore {
 }
 
 function startUp(): Contest {
-  const module = new WebAssembly.Module(decodeModule(defaultText));
+  const module = compiledModule('default');
   const plan = planFor(BLOCKS);
   return {
     a: {
@@ -49,7 +45,7 @@ function startUp(): Contest {
     },
     b: null,
     counters: () =>
-      Object.fromEntries(Object.entries(TEXTS).map(([name, text]) => [`${name}Bytes`, decodeModule(text).length])),
+      Object.fromEntries(Object.entries(MODULES).map(([name, module]) => [`${name}Bytes`, moduleBytes(module).length])),
   };
 }
 

@@ -5,9 +5,10 @@
 import { checkHashing } from '../contract/check-hashing.js';
 import type { Contract, Hashing } from '../contract/descriptor.js';
 import { UNVERIFIED_TEXT } from '../contract/unverified.js';
-import { type BuildName, candidateBuilds, fittingBuild, loadBuild } from '../core/builds.js';
+import { type BuildName, candidateBuilds, fittingBuild } from '../core/builds.js';
 import { Core, type GroupCensus } from '../core/core.js';
 import { badScope, seedOf } from '../core/local-hash.js';
+import { compiledModule, compileModules } from '../core/modules.js';
 import { sharedNumbers } from '../core/numbers.js';
 import { type Evaluation, type Plan, planOf } from '../core/plan.js';
 import type { IndexedBlocks } from '../core/prefix-types.js';
@@ -60,13 +61,14 @@ interface Force {
   readonly proofs: HashProofs | null;
 }
 
-/** Credits what a shared store holds. Make one with `SharedCache.create`. */
+/** Credits what a shared store holds. Make one with `SharedCache.create`, or `createSync` where nothing can be awaited. */
 export class SharedCache {
   readonly #isPending: () => boolean;
   readonly #tableSeed: bigint | undefined;
   readonly #hashing: Hashing;
   readonly #trustSeed: boolean;
   readonly #allowUnverified: boolean;
+  /** Those that may serve, the preferred one first. */
   readonly #builds: ReadonlyMap<BuildName, WebAssembly.Module>;
   #core: Core | null = null;
   #force: Force | null = null;
@@ -98,15 +100,19 @@ export class SharedCache {
     this.#builds = builds;
   }
 
-  /**
-   * Compiles what the limits ask for; the core's memory is reserved when a contract comes.
-   * @throws ConfigError `limits-edges`, `hashing`.
-   */
+  /** The same as `createSync`, with what has to be compiled done beside the program. Throws likewise, into the promise. */
   static async create(options: SharedCacheOptions = {}): Promise<SharedCache> {
+    await compileModules(buildsOf(options));
+    return SharedCache.createSync(options);
+  }
+
+  /**
+   * Compiles what the limits ask for, some milliseconds once a process; the core's memory is reserved when a contract comes.
+   * @throws ConfigError `limits-edges`, `hashing`; MoonrouteError `wasm-refused`, `wasm-main-thread` (core/modules.ts).
+   */
+  static createSync(options: SharedCacheOptions = {}): SharedCache {
     checkHashing(options.hashing ?? 'learned');
-    const names = candidateBuilds(options.limits?.edges ?? DEFAULT_EDGES);
-    const modules = await Promise.all(names.map(async (name) => [name, await loadBuild(name)] as const));
-    return new SharedCache(options, new Map(modules));
+    return new SharedCache(options, new Map(buildsOf(options).map((name) => [name, compiledModule(name)])));
   }
 
   /** Counts contract changes. Stamp it on work that is done later. */
@@ -590,6 +596,11 @@ export class SharedCache {
     const nothing = { objects: 0, skipped: { foreignTenant: 0, foreignKey: 0 }, said: { stored: 0, removed: 0 } };
     return { fate, sequence, ...nothing, detail };
   }
+}
+
+/** The builds that may serve a cache, the preferred one first. Throws ConfigError `limits-edges`. */
+export function buildsOf({ limits }: SharedCacheOptions): BuildName[] {
+  return candidateBuilds(limits?.edges ?? DEFAULT_EDGES);
 }
 
 /** What a key list needs to know of a contract and its core. */

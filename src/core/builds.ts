@@ -1,9 +1,7 @@
-// Finds, compiles and instantiates the core's WebAssembly builds. The modules are carried as text in generated JavaScript (build
-// output), so that Node, Deno, a browser and any bundler find them without a path or a fetch. One source makes all builds
-// (assembly/layout.ts); which one serves is decided by the wanted caps and by how many groups and prefixes the contract has.
-import { type ASUtil, instantiateSync } from '@assemblyscript/loader';
+// The core's WebAssembly builds. One source makes them all (assembly/layout.ts); which one serves is decided by the wanted caps and by how many groups
+// and prefixes the contract has.
 import { ConfigError } from '../errors.js';
-import { wasmBase64 as defaultText } from './wasm/default.js';
+import { instantiate } from './modules.js';
 
 /** A build of the core. */
 export type BuildName = 'default' | 'wide' | 'large';
@@ -58,38 +56,9 @@ export function fittingBuild(names: readonly BuildName[], groups: number, prefix
   return names.find((name) => SHAPES[name].groups >= groups && SHAPES[name].prefixes >= prefixes) ?? null;
 }
 
-const compiled = new Map<BuildName, Promise<WebAssembly.Module>>();
-
-/** The compiled module of a build; compiled once a process. */
-export function loadBuild(name: BuildName): Promise<WebAssembly.Module> {
-  let module = compiled.get(name);
-  if (module === undefined) {
-    module = wasmText(name).then((text) => WebAssembly.compile(decodeModule(text)));
-    compiled.set(name, module);
-  }
-  return module;
-}
-
-/** The bytes of a module carried as text. */
-export function decodeModule(text: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-}
-
-async function wasmText(name: BuildName): Promise<string> {
-  // Literal paths, so that bundlers see them.
-  switch (name) {
-    case 'default':
-      return defaultText;
-    case 'wide':
-      return (await import('./wasm/wide.js')).wasmBase64;
-    case 'large':
-      return (await import('./wasm/large.js')).wasmBase64;
-  }
-}
-
 /** A fresh instance with its whole memory reserved. */
 export function instantiateBuild(module: WebAssembly.Module): CoreExports {
-  const { exports } = instantiateSync<CoreExports & ASUtil>(module, {});
+  const exports = instantiate<CoreExports>(module);
   const needed = globalOf(exports, 'MEMORY_END');
   if (exports.memory.buffer.byteLength < needed) {
     throw new ConfigError(

@@ -2,10 +2,11 @@
 // fixed input area, what comes out is read from views that never detach, since the memory never grows.
 
 import type { HashRule } from '../contract/descriptor.js';
-import { type BuildName, type CoreExports, globalOf, instantiateBuild, loadBuild } from './builds.js';
+import { type BuildName, type CoreExports, globalOf, instantiateBuild } from './builds.js';
 import { Derivation } from './derivation.js';
 import { type DigestRecords, RECORD_WORDS, sameDigest } from './digest-records.js';
 import type { ExtraKeys } from './engine-hash.js';
+import { compiledModule, compileModules } from './modules.js';
 import type { HashSeed, Numbers } from './numbers.js';
 import { encodePlan, type Plan } from './plan.js';
 import type { IndexedBlocks } from './prefix-types.js';
@@ -171,9 +172,10 @@ export class Core {
     this.#caps = { digests: at('DIGEST_CAP'), members: at('MEMBER_CAP') || Number.POSITIVE_INFINITY };
   }
 
-  /** Compiles (once a process) and instantiates a build. */
+  /** Compiles (once a process, beside the program) and instantiates a build. */
   static async load(build: BuildName): Promise<Core> {
-    return Core.fromModule(build, await loadBuild(build));
+    await compileModules([build]);
+    return Core.fromModule(build, compiledModule(build));
   }
 
   /** Instantiates a compiled build at once. */

@@ -1,11 +1,10 @@
 // Flat memory for the numbers of worker events: token ids and engine hashes go there straight from a payload's bytes, and are hashed
 // there, without a JavaScript value for each. One instance of the reader's module (assembly/wire.ts), whose addresses are known in this
 // folder only; what callers see are positions in the payload and indices of numbers.
-import { type ASUtil, instantiateSync } from '@assemblyscript/loader';
 import type { HashRule } from '../contract/descriptor.js';
-import { decodeModule, globalOf } from './builds.js';
+import { globalOf } from './builds.js';
 import { ALGORITHMS, RULE, type Tails } from './engine-hash.js';
-import { wasmBase64 } from './wasm/wire.js';
+import { compiledModule, instantiate } from './modules.js';
 
 /** A 64-bit seed in two halves, so that it never is a BigInt on a hot path. */
 export interface HashSeed {
@@ -98,8 +97,6 @@ const LITERALS_AT = 68;
 /** Readable bytes behind a shape's literals. */
 const SHAPE_GUARD = 16;
 
-let compiled: WebAssembly.Module | undefined;
-
 /** One message's numbers at a time. Not safe to share between threads. */
 export class Numbers {
   /** The payload, with bytes behind it that are no MessagePack. */
@@ -144,8 +141,7 @@ export class Numbers {
   readonly #shapeBytes: number;
 
   constructor() {
-    compiled ??= new WebAssembly.Module(decodeModule(wasmBase64));
-    const exports = instantiateSync<Exports & ASUtil>(compiled, {}).exports;
+    const exports = instantiate<Exports>(compiledModule('wire'));
     this.#exports = exports;
     const at = (name: string) => globalOf(exports, name);
     const { buffer } = exports.memory;

@@ -1,9 +1,9 @@
 // The GPU prefix index (assembly/prefixes.ts): which worker ranks hold which blocks, and how far each holds a prompt. An instance and a
 // memory of its own, of the size that its owner chooses. Hashes go in as words, depths come out as arrays by rank.
-import { type ASUtil, instantiateSync } from '@assemblyscript/loader';
 import { ConfigError, MoonrouteError } from '../errors.js';
-import { decodeModule, globalOf } from './builds.js';
+import { globalOf } from './builds.js';
 import { DumpRuns } from './dump-runs.js';
+import { compiledModule, compileModules, instantiate } from './modules.js';
 import type {
   DumpedBlocks,
   IndexedBlocks,
@@ -70,13 +70,6 @@ const CELLS = {
   evictedBySets: 10,
 } as const;
 
-let compiled: Promise<WebAssembly.Module> | undefined;
-
-function loadModule(): Promise<WebAssembly.Module> {
-  compiled ??= import('./wasm/prefixes.js').then(({ wasmBase64 }) => WebAssembly.compile(decodeModule(wasmBase64)));
-  return compiled;
-}
-
 /** Make one with `PrefixIndex.create`. */
 export class PrefixIndex implements PrefixIndexLike {
   readonly ranks: number;
@@ -91,10 +84,10 @@ export class PrefixIndex implements PrefixIndexLike {
   readonly #memoryBytes: number;
   #lookups = 0;
 
-  private constructor(module: WebAssembly.Module, bytes: number, ranks: number, options: PrefixIndexOptions) {
+  private constructor(bytes: number, ranks: number, options: PrefixIndexOptions) {
     const pages = Math.floor(bytes / PAGE_BYTES);
     const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
-    this.#exports = instantiateSync<Exports & ASUtil>(module, { env: { memory } }).exports;
+    this.#exports = instantiate<Exports>(compiledModule('prefixes'), { env: { memory } });
     const words = Math.ceil(ranks / RANKS_A_WORD);
     this.ranks = words * RANKS_A_WORD;
     this.#memoryBytes = pages * PAGE_BYTES;
@@ -113,11 +106,17 @@ export class PrefixIndex implements PrefixIndexLike {
     this.#depths = { device: ends(0), host: ends(1), disk: ends(2), deepest: 0 };
   }
 
+  /** The same as `createSync`, compiled beside the program. */
+  static async create(options: PrefixIndexOptions = {}): Promise<PrefixIndex> {
+    await compileModules(['prefixes']);
+    return PrefixIndex.createSync(options);
+  }
+
   /**
    * Reserves the memory.
-   * @throws ConfigError `index-bytes`, `index-ranks`.
+   * @throws ConfigError `index-bytes`, `index-ranks`; MoonrouteError `wasm-memory` and others of core/modules.ts.
    */
-  static async create(options: PrefixIndexOptions = {}): Promise<PrefixIndex> {
+  static createSync(options: PrefixIndexOptions = {}): PrefixIndex {
     const { bytes = DEFAULT_BYTES, ranks = DEFAULT_RANKS } = options;
     if (!Number.isInteger(bytes) || bytes < MIB || bytes > MOST_PAGES * PAGE_BYTES) {
       throw new ConfigError(
@@ -131,7 +130,7 @@ export class PrefixIndex implements PrefixIndexLike {
         `the GPU index's ranks is ${ranks}; give a whole number from 1 to ${MOST_RANKS} (default ${DEFAULT_RANKS}).`,
       );
     }
-    return new PrefixIndex(await loadModule(), bytes, ranks, options);
+    return new PrefixIndex(bytes, ranks, options);
   }
 
   /**

@@ -1,6 +1,7 @@
 // The wiring of a router: every part made once, from checked options, and handed to those that need it. What one part keeps by a rank's
 // compact number, all of them keep by the same.
-import { SharedCache } from '../cache/shared-cache.js';
+import { buildsOf, SharedCache } from '../cache/shared-cache.js';
+import type { ModuleName } from '../core/modules.js';
 import { PrefixIndex } from '../core/prefix-index.js';
 import type { PrefixIndexLike } from '../core/prefix-types.js';
 import { WorkerEvents } from '../events/worker-events.js';
@@ -44,15 +45,20 @@ export interface RouterParts {
   readonly chooser: Chooser;
 }
 
+/** The WebAssembly modules that the parts need. */
+export function modulesOf({ reading, parts }: RouterPlan): ModuleName[] {
+  return ['wire', 'prefixes', ...(reading.reads ? buildsOf(parts.cache) : [])];
+}
+
 /**
  * Makes the parts.
  * @throws ConfigError of the part whose option is wrong
  */
-export async function makeParts(plan: RouterPlan): Promise<RouterParts> {
+export function makeParts(plan: RouterPlan): RouterParts {
   const { settings, role, blockSize, reading, speculative, imageTokenId, parts: given } = plan;
   const events = new WorkerEvents(given.events);
   const feedback = new Feedback(given.feedback);
-  const index = await PrefixIndex.create(given.index);
+  const index = PrefixIndex.createSync(given.index);
   const { ranks } = index;
   const ttft = new TtftEstimator(ranks, given.ttft);
   const health = new RankHealth(ranks, given.health);
@@ -60,7 +66,7 @@ export async function makeParts(plan: RouterPlan): Promise<RouterParts> {
   const latest = new LatestTime();
   const observer = new Lessons({ ranks, blockSize, latest, ttft, feedback, health });
   const leases = new LeaseTable(load, { ...given.leases, observer });
-  const cache = reading.reads ? await SharedCache.create(given.cache) : null;
+  const cache = reading.reads ? SharedCache.createSync(given.cache) : null;
   const workers = new WorkerTable(ranks, { strict: plan.strictContracts });
   const { useKvEvents } = settings;
   const gpuEvents = new GpuEvents({ workers, events, cache, index, blockSize, imageTokenId, useKvEvents });

@@ -10,6 +10,7 @@ import type {
   StoreMessageResult,
 } from '../cache/types.js';
 import type { Contract } from '../contract/descriptor.js';
+import { compileModules } from '../core/modules.js';
 import type { DumpedBlocks, IndexedBlocks, IndexTier, PrefixIndexStats } from '../core/prefix-types.js';
 import { MoonrouteError } from '../errors.js';
 import type { WorkerStats } from '../events/worker-events.js';
@@ -22,7 +23,7 @@ import type { ForeignLoadStats, LoadReportFate } from './foreign-load.js';
 import type { DecodedResult, GpuEventStats, WorkerMessageResult } from './gpu-events.js';
 import type { HealthStats } from './health.js';
 import type { LeaseStats } from './lease-types.js';
-import { makeParts, type RouterParts } from './parts.js';
+import { makeParts, modulesOf, type RouterParts } from './parts.js';
 import type { PlaneEventResult, PlaneEventStats } from './plane-events.js';
 import type { RouteRequest } from './prompt.js';
 import { planRouter, type RouterOptions } from './router-options.js';
@@ -58,7 +59,7 @@ export interface RouterStats {
   };
 }
 
-/** Routes the requests of one model. Make one with `Router.create`. */
+/** Routes the requests of one model. Make one with `Router.create`, or `createSync` where nothing can be awaited. */
 export class Router {
   readonly #parts: RouterParts;
   readonly #decider: Decider;
@@ -70,13 +71,21 @@ export class Router {
     this.#decider = new Decider(parts);
   }
 
-  /**
-   * Makes a router. Its memory is reserved here, but for that of the shared cache's core, whose build depends on the contract: that is reserved
-   * when the first worker with one is added.
-   * @throws ConfigError that names the option which is wrong (`planRouter`, and the parts' own)
-   */
+  /** The same as `createSync`, with what has to be compiled done beside the program. Throws likewise, into the promise. */
   static async create(options: RouterOptions = {}): Promise<Router> {
-    return new Router(await makeParts(planRouter(options)));
+    const plan = planRouter(options);
+    await compileModules(modulesOf(plan));
+    return new Router(makeParts(plan));
+  }
+
+  /**
+   * Makes a router at once, for gateways that can't await where they make it: compiling takes some milliseconds once a process. Its memory is reserved here, but for that of the shared cache's core, whose build depends on the contract: that is reserved
+   * when the first worker with one is added.
+   * @throws ConfigError that names the option which is wrong (`planRouter`, and the parts' own); MoonrouteError `wasm-memory`, `wasm-refused`,
+   * `wasm-main-thread` (core/modules.ts) where the engine says no
+   */
+  static createSync(options: RouterOptions = {}): Router {
+    return new Router(makeParts(planRouter(options)));
   }
 
   // ---- workers ----

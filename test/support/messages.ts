@@ -11,7 +11,7 @@ import type {
   SharedCacheOptions,
   StoreMessageResult,
 } from '../../src/cache/types.js';
-import type { Contract, GroupKind } from '../../src/contract/descriptor.js';
+import type { Contract, Descriptor, GroupKind } from '../../src/contract/descriptor.js';
 import { descriptorFromCase } from '../../src/contract/from-case.js';
 import { validateContract } from '../../src/contract/validate.js';
 import type { Core, CoreExplanation, StoreOutcome } from '../../src/core/core.js';
@@ -122,30 +122,33 @@ export interface ContractShape {
   readonly model?: string;
 }
 
-/** A validated contract of that shape; prefixes are spelled as vLLM's connector does. */
-export function contractOf({
+/** A validated contract of that shape. */
+export function contractOf(shape: ContractShape = {}): Contract {
+  return validateContract(descriptorOf(shape));
+}
+
+/** A descriptor of that shape; prefixes are spelled as vLLM's connector does. */
+export function descriptorOf({
   groups = [{}],
   blockSize = 16,
   hashBlockSize = blockSize,
   lcm = blockSize,
   partial = false,
   model = 'model',
-}: ContractShape = {}): Contract {
-  return validateContract(
-    descriptorFromCase({
-      hash_block_size: hashBlockSize,
-      coordinator_alignment: lcm,
-      partial_hash_hits: partial,
-      main_event_block_size: blockSize,
-      groups: groups.map((group, index) => ({
-        group_id: index,
-        kind: group.kind ?? 'full_attention',
-        block_size: group.blockSize ?? blockSize,
-        window: group.window ?? null,
-        prefixes: Array.from({ length: group.ranks ?? 1 }, (_, rank) => prefixOf(index, rank, model)),
-      })),
-    }),
-  );
+}: ContractShape = {}): Descriptor {
+  return descriptorFromCase({
+    hash_block_size: hashBlockSize,
+    coordinator_alignment: lcm,
+    partial_hash_hits: partial,
+    main_event_block_size: blockSize,
+    groups: groups.map((group, index) => ({
+      group_id: index,
+      kind: group.kind ?? 'full_attention',
+      block_size: group.blockSize ?? blockSize,
+      window: group.window ?? null,
+      prefixes: Array.from({ length: group.ranks ?? 1 }, (_, rank) => prefixOf(index, rank, model)),
+    })),
+  });
 }
 
 /** The key prefix of a rank's part of a group. */

@@ -1,3 +1,3 @@
 // The module that scripts/build.mjs generates from the large build of the core.
-/** The WebAssembly module, base64. */
-export const wasmBase64: string;
+/** What makes this build of the default one (core/module-patch.ts), base64. */
+export const patchBase64: string;
