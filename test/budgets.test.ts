@@ -62,13 +62,6 @@ test('GPU index: module ≤ 16 KiB; the memory it is given, and in it ≤ 40 byt
   }
 });
 
-test('browser entry: ≤ 120 kB packed with gzip, beside the larger cores, which are loaded when asked for', () => {
-  const entry = readFileSync('build/browser/moonroute.js');
-  const packed = gzipSync(entry, { level: 9 }).length;
-  assert.ok(packed <= 120_000, `${packed} bytes packed`);
-  console.log(`  browser entry: ${(packed / 1000).toFixed(1)} kB packed, ${(entry.length / 1000).toFixed(0)} kB`);
-});
-
 test('simulator page: one file, ≤ 250 kB packed with gzip', () => {
   const page = readFileSync('build/simulator/index.html');
   const packed = gzipSync(page, { level: 9 }).length;
