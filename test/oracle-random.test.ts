@@ -13,6 +13,8 @@ import { Random } from './support/random.js';
 
 const seed = Number(process.env['MOONROUTE_SEED'] ?? Date.now() % 2 ** 31);
 const CASES = 8_000;
+/** The store as each case begins. */
+const EMPTY = { words: new Uint32Array(0), count: 0, digests: 0, objects: 0 };
 console.log(`oracle-random: seed ${seed}`);
 
 function contractOf({ hashBlock, lcm, partial, blockSize, groups }: StoreCase) {
@@ -48,6 +50,7 @@ for (const build of ['default', 'wide'] as const) {
       const contract = contractOf(store);
       if (contract === null) continue;
       core.configure(planOf(contract), 1n);
+      core.replaceResidency(EMPTY);
       const { blockSize, hashBlock, tokenCount } = store;
       const digests = Array.from({ length: 1 + Math.max(0, ...store.present.map(([, , digest]) => digest)) }, () =>
         random.hex(32),
